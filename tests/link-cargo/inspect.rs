@@ -1,9 +1,12 @@
 //! `cargo offload inspect` beside NVIDIA's and LLVM's tools, on what compilers write.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use offload_formats::format::bundle::{self, BundleImage};
+use offload_formats::format::compressed_bundle;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -112,13 +115,9 @@ fn finds_the_images_of_every_form_of_hip_object() {
             let both = ["gfx1100", "gfx90a:xnack+"].map(|name| (name.to_owned(), 1));
             assert_eq!(targets, BTreeMap::from(both), "{name} {flags:?}: {found:?}");
             // With relocatable device code, clang embeds bitcode.
-            let expected = match (
-                flags.contains(&"-fgpu-rdc"),
-                flags.contains(&"--offload-compress"),
-            ) {
-                (true, _) => "bitcode",
-                (_, true) => "",
-                _ => "code object",
+            let expected = match flags.contains(&"-fgpu-rdc") {
+                true => "bitcode",
+                false => "code object",
             };
             for (target, form, size) in &found {
                 assert_eq!(form, expected, "{name} {flags:?}: {target}");
@@ -426,4 +425,55 @@ fn shows_other_images_if_the_kernels_of_one_are_damaged() {
         out.contains("gfx1100") && out.ends_with("\n2 kernels\n"),
         "{out}"
     );
+}
+
+/// A compressed bundle with PTX and bytes of no form.
+fn packed() -> Vec<u8> {
+    let entry = |id, image| BundleImage { id, image };
+    let images = [
+        entry(
+            "cuda-nvptx64-nvidia-cuda--sm_80",
+            &b".version 7.0\n.target sm_80\n"[..],
+        ),
+        entry("hip-amdgcn-amd-amdhsa--gfx1100", b"image"),
+    ];
+    let plain = bundle::to_bytes(&images, NonZeroU64::MIN).unwrap();
+    compressed_bundle::compress(&plain, Default::default()).unwrap()
+}
+
+#[test]
+fn shows_forms_in_compressed_bundles() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = packed();
+    std::fs::write(folder.path().join("k.hipfb"), &bytes).unwrap();
+    let forms = images_of(&folder, "k.hipfb").into_iter();
+    let forms: Vec<String> = forms.map(|(_, form, _)| form).collect();
+    assert_eq!(forms, ["PTX", "unknown"]);
+    // Damage after the headers.
+    let mut damaged = bytes;
+    let last = damaged.len() - 1;
+    damaged[last] ^= 0xff;
+    std::fs::write(folder.path().join("k.hipfb"), damaged).unwrap();
+    let output = cargo_offload(&folder).arg("k.hipfb").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+}
+
+#[test]
+fn names_sections_of_mach_o() {
+    let Some(clang) = tool("llvm22", &["clang"]) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    write("k.hipfb", &packed());
+    write(
+        "k.s",
+        b".section __DATA,__hip_fatbin\n.p2align 3\n.incbin \"k.hipfb\"\n",
+    );
+    run(Command::new(clang)
+        .args(["-c", "-target", "arm64-apple-macos13", "k.s", "-o", "k.o"])
+        .current_dir(folder.path()));
+    let inspected = inspect(&folder, "k.o");
+    let section = &inspected["files"][0]["containers"][0]["section"];
+    assert_eq!(section, "__DATA,__hip_fatbin");
 }

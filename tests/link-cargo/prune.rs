@@ -56,7 +56,7 @@ const IDS: [&str; 4] = [
 ];
 
 /// A bundle with images of about 300 KB.
-fn unit(seed: u64) -> Vec<u8> {
+pub(crate) fn unit(seed: u64) -> Vec<u8> {
     let images: Vec<Vec<u8>> = (0..4)
         .map(|index| match index {
             0 => Vec::new(),
@@ -78,7 +78,7 @@ fn unit(seed: u64) -> Vec<u8> {
     bundle::to_bytes(&images, NonZeroU64::new(4096).unwrap()).unwrap()
 }
 
-fn folder() -> TempDir {
+pub(crate) fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
     write("one", &unit(1));
@@ -88,36 +88,36 @@ fn folder() -> TempDir {
     folder
 }
 
-fn prune(folder: &TempDir, arguments: &[&str]) -> Output {
+pub(crate) fn prune(folder: &TempDir, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
     command.args(["offload", "prune"]).args(arguments);
     command.current_dir(folder.path()).output().unwrap()
 }
 
-fn pruned(folder: &TempDir, arguments: &[&str]) -> String {
+pub(crate) fn pruned(folder: &TempDir, arguments: &[&str]) -> String {
     let output = prune(folder, arguments);
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn cc(folder: &TempDir, compiler: &Path, arguments: &[&str]) {
+pub(crate) fn cc(folder: &TempDir, compiler: &Path, arguments: &[&str]) {
     run(Command::new(compiler)
         .args(arguments)
         .current_dir(folder.path()));
 }
 
-fn printed(folder: &TempDir, command: &[&str]) -> String {
+pub(crate) fn printed(folder: &TempDir, command: &[&str]) -> String {
     let mut command_line = Command::new(command[0]);
     command_line.args(&command[1..]).current_dir(folder.path());
     run(&mut command_line)
 }
 
-fn size(folder: &TempDir, name: &str) -> u64 {
+pub(crate) fn size(folder: &TempDir, name: &str) -> u64 {
     folder.path().join(name).metadata().unwrap().len()
 }
 
 /// Returns the lines without those for other GPUs than `kept`.
-fn without_others(lines: &str, kept: &[&str]) -> String {
+pub(crate) fn without_others(lines: &str, kept: &[&str]) -> String {
     let is_kept =
         |line: &&str| line.contains(" host-") || kept.iter().any(|name| line.contains(name));
     lines
@@ -420,12 +420,12 @@ fn refuses_what_it_cannot_prune_and_writes_nothing() {
         (
             "text",
             &["--keep=gfx1100"],
-            "text: expected an ELF program or shared library, ",
+            "text: expected an ELF file, an archive, ",
         ),
         (
             "main.c",
             &["--keep=gfx1100"],
-            "main.c: expected an ELF program",
+            "main.c: expected an ELF file",
         ),
     ] {
         let before = std::fs::read(folder.path().join(file)).unwrap();

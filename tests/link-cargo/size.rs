@@ -8,6 +8,8 @@ use offload_formats::format::compressed_bundle;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::support::{self, program, tool};
+
 fn run(folder: &TempDir, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
     command.arg("offload").args(arguments).env("NO_COLOR", "1");
@@ -183,9 +185,185 @@ fn measures_the_code_of_kernels() {
     let kernel = |symbol: &str, code_size: u64| serde_json::json!({ "symbol": symbol, "name": symbol, "images": 1, "code_size": code_size });
     let expected = [kernel("scale", 512), kernel("nothing", 256)];
     assert_eq!(json["kernels"], Value::Array(expected.to_vec()));
-    let output = run(
+    let expected = "\n3 kernels changed\n";
+    for arguments in [
+        &["size", "--kernels", "two.fatbin", "kernels.cubin"][..],
+        &["diff", "--kernels", "kernels.cubin", "two.fatbin"],
+    ] {
+        let text = printed(&folder, arguments);
+        let (_, kernels) = text.split_once(expected).unwrap();
+        let lines: Vec<Vec<&str>> = kernels
+            .lines()
+            .map(|line| {
+                line.split("  ")
+                    .map(str::trim)
+                    .filter(|cell| !cell.is_empty())
+                    .collect()
+            })
+            .collect();
+        // Equal changes are in the order of names.
+        assert_eq!(lines[0], ["0 → 2 images", "0 B", "512 B", "+512 B", "k"]);
+        assert_eq!(
+            lines[1],
+            ["1 → 0 images", "512 B", "0 B", "-512 B", "scale"]
+        );
+        assert_eq!(
+            lines[2],
+            ["1 → 0 images", "256 B", "0 B", "-256 B", "nothing"]
+        );
+    }
+    let json = printed(
         &folder,
-        &["size", "--kernels", "kernels.cubin", "two.fatbin"],
+        &["diff", "--kernels", "--json", "kernels.cubin", "two.fatbin"],
     );
-    assert_eq!(output.status.code(), Some(2));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        json["kernels"][0],
+        serde_json::json!({ "symbol": "k", "name": "k", "old": { "images": 0, "code_size": 0 },
+                            "new": { "images": 2, "code_size": 512 } })
+    );
+    let same = printed(&folder, &["diff", "--kernels", "two.fatbin", "two.fatbin"]);
+    assert!(same.ends_with("\n0 kernels changed\n"), "{same}");
+}
+
+/// The areas of kernels are in proportion to their code, in an image that is not compressed.
+#[test]
+fn draws_kernels() {
+    const CUBIN: &[u8] = include_bytes!("../golden/cuda-13.5/kernels.cubin");
+    let folder = folder(&[("kernels.cubin", CUBIN.to_vec())]);
+    let arguments = [
+        "size",
+        "--kernels",
+        "kernels.cubin",
+        "--svg=s.svg",
+        "--html=s.html",
+    ];
+    printed(&folder, &arguments);
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let svg = read("s.svg");
+    let other = CUBIN.len() - 768;
+    let titles = [
+        "scale: sm_90, 512 B",
+        "nothing: sm_90, 256 B",
+        "data, headers, other functions: sm_90, ",
+    ];
+    // The largest comes first.
+    let places = titles.map(|title| svg.find(title).unwrap());
+    assert!(places[2] < places[0] && places[0] < places[1], "{places:?}");
+    let areas = titles.map(|title| {
+        let (_, after) = svg.split_once(&format!("<title>{title}")).unwrap();
+        rectangles(after)[0].1
+    });
+    for (area, size) in areas.into_iter().zip([512, 256, other]) {
+        let expected = areas[0] / 512.0 * size as f64;
+        assert!((area / expected - 1.0).abs() < 0.05, "{area} {expected}");
+    }
+    let html = read("s.html");
+    assert_eq!(html.matches("<tbody>").count(), 2);
+    assert!(html.contains("<td data-v=\"scale\">scale</td>"), "{html}");
+}
+
+#[test]
+fn finds_duplicates_in_all_containers() {
+    let plain = bundle([4096, 4096, 1024]);
+    let packed = compressed_bundle::compress(&bundle([4096, 1000, 0]), Default::default()).unwrap();
+    const FATBIN: &[u8] = include_bytes!("../golden/cuda-13.5/group.fatbin");
+    let both = [FATBIN, FATBIN].concat();
+    let folder = folder(&[
+        ("k", plain.clone()),
+        ("all", [plain, packed].concat()),
+        ("twice.fatbin", both),
+    ]);
+    let text = printed(&folder, &["size", "--duplicates", "k"]);
+    assert!(
+        text.contains("\n1 image is a copy of another one: 4.0 KiB unpacked\n  4.0 KiB  gfx90a:xnack+  images 0, 1\n"),
+        "{text}"
+    );
+    let json = printed(&folder, &["size", "--duplicates", "--json", "all"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        json["duplicates"],
+        serde_json::json!([{ "target": "gfx90a:xnack+", "images": [0, 1, 3], "size": 4096, "wasted": 8192 }])
+    );
+    // The four images of a group have the same stored bytes. The first two are the same PTX: `cuobjdump -xptx all`.
+    let json = printed(&folder, &["size", "--duplicates", "--json", "twice.fatbin"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let duplicates = json["duplicates"].as_array().unwrap().iter();
+    let images: Vec<&Value> = duplicates.map(|same| &same["images"]).collect();
+    let expected = serde_json::json!([[3, 7], [2, 6], [0, 1, 4, 5]]);
+    assert_eq!(
+        images,
+        expected.as_array().unwrap().iter().collect::<Vec<_>>()
+    );
+    let text = printed(&folder, &["size", "k"]);
+    assert!(!text.contains("copy"), "{text}");
+}
+
+#[test]
+fn compresses_bundles_to_tell_what_it_would_save() {
+    let plain = bundle([40_960, 20_480, 1024]);
+    let packed = compressed_bundle::compress(&plain, Default::default()).unwrap();
+    let folder = folder(&[("plain", plain.clone()), ("packed", packed.clone())]);
+    let json = printed(
+        &folder,
+        &["size", "--estimate-compression", "--json", "plain"],
+    );
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        json["compression"],
+        serde_json::json!({ "bundles": 1, "plain": plain.len(), "packed": packed.len() })
+    );
+    let text = printed(&folder, &["size", "--estimate-compression", "plain"]);
+    assert!(
+        text.contains("\n1 bundle of 61.2 KiB would have "),
+        "{text}"
+    );
+    let text = printed(&folder, &["size", "--estimate-compression", "packed"]);
+    assert!(!text.contains("would have"), "{text}");
+}
+
+/// Two cubins of one size in a group have the same stored bytes, and differ.
+#[test]
+fn compares_images_of_a_group_unpacked() {
+    let (Some(nvcc), Some(fatbinary)) = (program("nvcc"), tool("cuda", &["fatbinary"])) else {
+        return;
+    };
+    let folder = folder(&[(
+        "k.cu",
+        b"__global__ void k(float *x) { *x *= 2; }\n".to_vec(),
+    )]);
+    let compile = |arch: &str| {
+        let mut command = Command::new(&nvcc);
+        command.args(["-cubin", "k.cu", "-arch", arch, "-o", arch]);
+        support::run(command.current_dir(folder.path()));
+        std::fs::read(folder.path().join(arch)).unwrap()
+    };
+    let images = ["sm_80", "sm_86"].map(compile);
+    assert!(images[0].len() == images[1].len() && images[0] != images[1]);
+    let mut command = Command::new(fatbinary);
+    command.args([
+        "-64",
+        "--create",
+        "k.fatbin",
+        "--compress-all",
+        "--concat",
+        "-ident",
+        "k.cu",
+        "-cmdline=-O3",
+    ]);
+    for number in ["80", "86", "80"] {
+        command.arg(format!("--image3=kind=elf,sm={number},file=sm_{number}"));
+    }
+    support::run(command.current_dir(folder.path()));
+    let json = printed(&folder, &["size", "--duplicates", "--json", "k.fatbin"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let images: Vec<&Value> = json["duplicates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|same| &same["images"])
+        .collect();
+    let stored = json["containers"][0]["images"].as_array().unwrap();
+    assert_eq!(stored.len(), 3, "{json}");
+    assert_eq!(images, [&serde_json::json!([0, 2])], "{json}");
 }

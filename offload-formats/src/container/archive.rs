@@ -44,6 +44,8 @@ pub struct Archive<'d, R> {
     pub members: Vec<ArchiveMember<'d>>,
     /// True if the members are other files.
     pub thin: bool,
+    /// Symbol indices.
+    indices: Vec<ArchiveMember<'d>>,
     data: R,
     range: Range<u64>,
 }
@@ -73,6 +75,7 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
                 return Ok(Self {
                     members: big::members(data, range.clone())?,
                     thin: false,
+                    indices: Vec::new(),
                     data,
                     range,
                 });
@@ -87,6 +90,7 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
         let mut archive = Self {
             members: Vec::new(),
             thin,
+            indices: Vec::new(),
             data,
             range,
         };
@@ -101,7 +105,7 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
                     let names = Cursor::new(data, content).read(member.size, "long names");
                     long_names = names.map_err(ArchiveError::Outside)?;
                 }
-                name if is_index(name) => {}
+                name if is_index(name) => archive.indices.push(member),
                 _ => archive.members.push(member),
             }
         }
@@ -180,6 +184,12 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
         content.start = start.position();
         // NULs after the name align the content.
         Ok(until(name, 0))
+    }
+
+    /// Lists the members that are symbol indices, in file order.
+    #[cfg(feature = "tools")]
+    pub(crate) fn indices(&self) -> &[ArchiveMember<'d>] {
+        &self.indices
     }
 
     /// Reads the symbol index. It is empty for an archive without an index, and for a big archive of AIX.

@@ -7,7 +7,7 @@
 //! | CUDA fat binaries, offload binaries | the fat binaries, the offload binaries |
 //! | a code object, a cubin, PTX, SPIR-V, bitcode for a GPU | the file |
 //! | bitcode for a host | its embedded offload binaries |
-//! | archives, universal Mach-O files | those of their members |
+//! | archives, universal Mach-O files, zip files such as Python wheels | those of their members |
 //!
 //! An image may be a container, too: an offload binary contains fat binaries, for example.
 //!
@@ -49,9 +49,10 @@ use crate::format::bytes::ReadAt;
 
 pub use found::{
     ContainerCompression, ContainerData, ContainerFormat, ImageContainer, Inventory,
-    InventoryImage, InventoryProblem, MAX_NESTING, OutsideMember, PlacedImage, UnsupportedFile,
+    InventoryImage, InventoryProblem, MAX_NESTING, OutsideMember, PackedMember, PlacedImage,
+    UnsupportedFile,
 };
-pub use identity::ImageForm;
+pub use identity::{HEAD_SIZE, ImageForm, may_contain_images};
 
 /// Finds the images of the file that `data` is. Unpacked bytes take memory, as far as `unpacking` allows.
 pub fn inventory<'d, R: ReadAt<'d>>(data: R, unpacking: &mut Unpacking) -> Inventory {

@@ -26,8 +26,10 @@ impl fmt::Display for MachOError {
 impl std::error::Error for MachOError {}
 
 /// A section with content in the file; the numbers are unchecked, as its header has them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MachOSection {
+    /// Names of segment and section with a comma, as tools write them: `__TEXT,__text`.
+    pub(super) name: Vec<u8>,
     /// Position among all sections, from 1.
     pub(super) number: u32,
     /// True if linkers leave the section out.

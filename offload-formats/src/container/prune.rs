@@ -3,7 +3,9 @@
 //! | file | what is pruned |
 //! |---|---|
 //! | 64-bit little-endian ELF program or shared library | the sections `.hip_fatbin`, `.nv_fatbin`, `__nv_relfatbin` |
-//! | a file of bundles, plain or compressed, or of CUDA fat binaries | the file |
+//! | such an object | the same, and sections of offload binaries |
+//! | an archive of these | its members |
+//! | a file of bundles, plain or compressed, of CUDA fat binaries, of offload binaries | the file |
 //!
 //! The program registers each bundle or fat binary (a **unit**) by its address. So units stay in their section, in their
 //! order, each as small as it can be; pointers to them are changed; whole pages that become free are cut out of the
@@ -12,31 +14,35 @@
 //! | part | steps |
 //! |---|---|
 //! | `choice.rs` | which images are kept |
-//! | `units.rs` | units, and their replacements |
+//! | `units.rs`, `binaries.rs` | units, and their replacements |
 //! | `elf_headers.rs` | file header, segments, sections |
 //! | `pointers.rs` | relocations, wrappers and symbols that point to units |
 //! | `layout.rs` | where units go, which pages are cut, room for another program header |
 //! | `rewrite.rs` | the new file as pieces |
+//! | `object.rs` | an object, whose sections may move |
+//! | `archive.rs`, `member.rs` | an archive, and a file that may be its member |
 //!
 //! A file whose pointers cannot all be found is an error: pointers into the middle of a unit, a unit without a pointer,
 //! unknown bytes between units.
 
+mod archive;
+mod binaries;
 mod choice;
 mod elf_headers;
 mod error;
 mod layout;
+mod member;
+mod object;
 mod pointers;
 mod rewrite;
 mod units;
 
 use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
-use crate::format::pieces::Piece;
 
 pub use choice::{PruneChoice, PtxChoice};
 pub use error::{PruneError, PruneProblem};
-pub use rewrite::PrunedFile;
-pub use units::PruneCounts;
+pub use units::{PruneCounts, PrunedFile};
 
 /// Prunes the file `data`. Each compressed bundle may take `limit` bytes of memory.
 ///
@@ -53,50 +59,9 @@ pub fn prune<'d, R: ReadAt<'d>>(
 ) -> Result<PrunedFile, PruneError> {
     let size = data.size().unwrap_or(0);
     match Magic::at(data, 0..size) {
-        Magic::Elf => rewrite::elf(data, choice, limit),
-        Magic::Bundle | Magic::CompressedBundle | Magic::Fatbin => containers(data, choice, limit)
-            .map_err(|problem| PruneError {
-                section: None,
-                problem,
-            }),
-        _ => Err(PruneError {
-            section: None,
-            problem: PruneProblem::Format,
-        }),
+        Magic::Archive | Magic::ThinArchive => archive::archive(data, choice, limit),
+        _ => member::file(data, choice, limit),
     }
-}
-
-/// Prunes a file that consists of units.
-fn containers<'d, R: ReadAt<'d>>(
-    data: R,
-    choice: &PruneChoice,
-    limit: u64,
-) -> Result<PrunedFile, PruneProblem> {
-    let mut counts = PruneCounts::default();
-    let size = data.size().unwrap_or(0);
-    let units = units::units(data, 0..size, choice, limit, &mut counts)?;
-    let (mut pieces, mut end, mut copied) = (Vec::new(), 0_u64, Vec::new());
-    for unit in units {
-        let alignment = match unit.old.start % unit.alignment {
-            0 => unit.alignment,
-            _ => 1,
-        };
-        let start = end.next_multiple_of(alignment);
-        pieces.push(Piece::Zeros(start - end));
-        pieces.extend(unit.pieces);
-        copied.extend(unit.copied.into_iter().map(|(old, place)| {
-            let new = start + place;
-            let size = old.end - old.start;
-            (old, new..new + size)
-        }));
-        end = start + unit.size;
-    }
-    Ok(PrunedFile {
-        pieces,
-        size: end,
-        counts,
-        copied,
-    })
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub use error::FatbinReadError;
 pub(crate) use layout::{
     CUBIN, FatbinHeader, ImageHeader, MAGIC, PTX, THIS_FAMILY, THIS_PROCESSOR,
 };
-pub use unpack::{FatbinUnpackError, FatbinUnpacker};
+pub use unpack::{FatbinUnpackError, FatbinUnpacker, UnpackedBytes};
 pub use walk::{FatbinWalk, FoundFatbin, walk};
 
 /// Reads the images of the consecutive fat binaries in a range of `data`, between which are no other bytes.

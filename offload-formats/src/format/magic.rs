@@ -41,6 +41,8 @@ pub enum Magic {
     Wasm,
     /// An AIX object or program.
     Xcoff,
+    /// A zip file, such as a Python wheel.
+    Zip,
     /// An unknown format.
     Unknown,
 }
@@ -51,7 +53,7 @@ pub(crate) const BUNDLE: [u8; 24] = *b"__CLANG_OFFLOAD_BUNDLE__";
 /// First bytes of a compressed bundle.
 pub(crate) const COMPRESSED_BUNDLE: [u8; 4] = *b"CCOB";
 
-const MAGICS: [(&[u8], Magic); 30] = [
+const MAGICS: [(&[u8], Magic); 32] = [
     (b"\x7fELF", Magic::Elf),
     (b"\x10\xff\x10\xad", Magic::OffloadBinary),
     (&BUNDLE, Magic::Bundle),
@@ -75,6 +77,9 @@ const MAGICS: [(&[u8], Magic); 30] = [
     (b"\0asm", Magic::Wasm),
     (b"\x01\xdf", Magic::Xcoff),
     (b"\x01\xf7", Magic::Xcoff),
+    (b"PK\x03\x04", Magic::Zip),
+    // Without members.
+    (b"PK\x05\x06", Magic::Zip),
     (b"MZ", Magic::DosProgram),
     (b"\0\0\xff\xff\x02\0", Magic::Coff),
     // 386, x86-64, ARM, ARM64 and its two mixed forms.

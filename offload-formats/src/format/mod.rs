@@ -45,3 +45,5 @@ pub mod offload_yaml;
 pub mod pieces;
 pub mod ptx;
 pub(crate) mod string_table;
+#[cfg(feature = "tools")]
+pub mod zip;

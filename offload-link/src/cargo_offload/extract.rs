@@ -18,6 +18,7 @@ use crate::cargo_offload::inputs;
 use crate::cargo_offload::kernels::FileKernels;
 use crate::cargo_offload::limit_option::LimitOption;
 use crate::cargo_offload::selection::SelectionOptions;
+use crate::cargo_offload::unpacker::{ImageUnpacker, is_unpacked};
 use crate::llvm_tool::{Output, Sources, Style, outputs};
 use crate::say;
 
@@ -50,6 +51,7 @@ pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoO
     let limit = line.limit.value()?;
     let mut unpacking = images::unpacking(&limit);
     let mut found = FileImages::find(&input, &mut unpacking);
+    found.identify();
     let needs_kernels = line.selection.needs_kernels();
     let kernels = needs_kernels.then(|| FileKernels::read(&mut found, limit.memory()));
     let name = images::shown(&line.file);
@@ -61,7 +63,7 @@ pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoO
         sources: Sources::default(),
         outputs: Vec::new(),
         bundles: HashMap::new(),
-        limit: limit.memory(),
+        unpacker: ImageUnpacker::new(limit.memory()),
     };
     let (mut number, mut targets) = (0, BTreeSet::new());
     for part in &found.parts {
@@ -102,7 +104,7 @@ fn file_name(number: usize, digits: usize, placed: &PlacedImage<'_>) -> String {
         .map(|char| if is_plain(&char) { char } else { '-' })
         .take(80)
         .collect();
-    // The form of an image in a compressed bundle is unknown; nearly all are code objects.
+    // The form of an image in a large compressed bundle is unknown; nearly all are code objects.
     let form = placed.image.form;
     let is_amd = placed.image.target.triple.starts_with("amdgcn");
     let form = form.or(is_amd.then_some(ImageForm::CodeObject));
@@ -120,8 +122,7 @@ struct ExtractPlan {
     outputs: Vec<Output>,
     /// Sources of the contents of compressed bundles, by the addresses of these.
     bundles: HashMap<*const CompressedBundle, usize>,
-    /// Largest size of an image that is unpacked in memory, in bytes.
-    limit: u64,
+    unpacker: ImageUnpacker,
 }
 
 impl ExtractPlan {
@@ -135,7 +136,7 @@ impl ExtractPlan {
     ) -> Result<(), CargoOffloadError> {
         let image = placed.image;
         let entry = image.fatbin_entry.as_ref();
-        let unpacked = entry.filter(|entry| images::is_unpacked(entry));
+        let unpacked = entry.filter(|entry| is_unpacked(entry));
         let failed = |problem: &dyn std::fmt::Display| {
             let place = image_text::place(placed);
             wrong(&part.path, &format_args!("image at {place}: {problem}"))
@@ -145,9 +146,12 @@ impl ExtractPlan {
                 input: self.content_of(source, bundle),
                 range: image.range.clone(),
             },
-            (ContainerData::Unpacked(bytes), Some(entry)) => Piece::Bytes(
-                images::unpack(&bytes[..], entry, self.limit).map_err(|error| failed(&error))?,
-            ),
+            (ContainerData::Unpacked(bytes), Some(entry)) => {
+                let image = self
+                    .unpacker
+                    .fatbin_image(part, Some(bytes), &bytes[..], entry);
+                Piece::Bytes(image.map_err(|error| failed(&error))?)
+            }
             (ContainerData::Unpacked(bytes), None) => {
                 let size = image.range.end.saturating_sub(image.range.start);
                 let bytes = bytes.as_ref().read_at(image.range.start, size);
@@ -156,7 +160,7 @@ impl ExtractPlan {
             }
             (ContainerData::File, Some(entry)) => {
                 let data = self.sources.file(source).apart();
-                let bytes = images::unpack(&data, entry, self.limit);
+                let bytes = self.unpacker.fatbin_image(part, None, &data, entry);
                 Piece::Bytes(bytes.map_err(|error| failed(&error))?)
             }
             (ContainerData::File, None) => Piece::Copy {

@@ -1,21 +1,23 @@
-//! The images of an input file, and of the files that its thin archives name.
+//! The images of an input file, of the files that its thin archives name, and of compressed members of zip files.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use offload_formats::container::bundled::Unpacking;
-use offload_formats::container::inventory::{ImageContainer, Inventory, PlacedImage, inventory};
+use offload_formats::container::inventory::{
+    ContainerData, ImageContainer, Inventory, OutsideMember, PackedMember, PlacedImage, inventory,
+};
 use offload_formats::escape::terminal;
-use offload_formats::format::bytes::{ReadAt, ReadCache};
-use offload_formats::format::fatbin::{FatbinEntry, FatbinKind, FatbinUnpackError, FatbinUnpacker};
+use offload_formats::format::bytes::ReadCache;
 
 use super::inputs::OpenInput;
+use super::packed::unpack_if_searched;
 use crate::decompressed::{self, DecompressionLimit};
 use crate::files::{Nesting, Opened, Reading, Stamp};
 
 /// The images of an input file.
 pub(super) struct FileImages {
-    /// The file, then members of thin archives.
+    /// The file, then members of thin archives, and compressed members of zip files.
     pub(super) parts: Vec<FilePart>,
     /// Parts that could not be read.
     pub(super) problems: Vec<String>,
@@ -23,10 +25,41 @@ pub(super) struct FileImages {
     pub(super) notes: Vec<String>,
 }
 
+/// File or member that contains a part's members.
+struct Around {
+    members: Vec<Vec<u8>>,
+    path: PathBuf,
+    reading: Rc<Reading>,
+    /// In a compressed member, its size in the input file and its unpacked size.
+    packed: Option<(u64, u64)>,
+}
+
+impl Around {
+    /// Returns the share of the input file that `size` stored bytes have. A compressed member's size is shared among its
+    /// parts.
+    fn size_in_file(&self, size: u64) -> u64 {
+        let Some((packed, whole)) = self.packed else {
+            return size;
+        };
+        let share = u128::from(packed) * u128::from(size);
+        let share = share.checked_div(whole.into()).unwrap_or(0);
+        u64::try_from(share).expect("stored bytes are a part of the unpacked member")
+    }
+}
+
+/// Returns the names of members for messages: each with a colon.
+fn prefix(members: &[Vec<u8>]) -> String {
+    let members = members.iter();
+    let members = members.map(|member| format!("member `{}`: ", terminal(&**member)));
+    members.collect()
+}
+
 /// A file with images.
 pub(super) struct FilePart {
-    /// Names of the thin archives' members around the images; empty for the input file itself.
+    /// Names of the members around the images, of thin archives and zip files; empty for the input file itself.
     pub(super) members: Vec<Vec<u8>>,
+    /// Size in the input file in bytes, if the part is a compressed member.
+    pub(super) packed_size: Option<u64>,
     pub(super) path: PathBuf,
     pub(super) reading: Rc<Reading>,
     /// Size in bytes.
@@ -34,46 +67,87 @@ pub(super) struct FilePart {
     pub(super) inventory: Inventory,
 }
 
+/// Limits on unpacked data for one command.
+pub(super) struct UnpackingLimits {
+    /// Limits for bundles and offload binaries.
+    containers: Unpacking,
+    /// Remaining bytes for members of zip files.
+    members: u64,
+}
+
 /// Returns the limits for one command.
-pub(super) fn unpacking(limit: &DecompressionLimit) -> Unpacking {
-    Unpacking {
-        limit: limit.files(),
-        memory: limit.memory(),
+pub(super) fn unpacking(limit: &DecompressionLimit) -> UnpackingLimits {
+    UnpackingLimits {
+        containers: Unpacking {
+            limit: limit.files(),
+            memory: limit.memory(),
+        },
+        members: limit.files(),
     }
 }
 
+/// Largest number of bytes that are unpacked to find out the forms of images.
+const IDENTIFIED: u64 = 256 << 20;
+
+/// Largest depth of members in members.
+const MAX_MEMBERS: usize = 16;
+
 impl FileImages {
     /// Finds the images of a file. Reads only headers, whatever the size of the images.
-    pub(super) fn find(input: &OpenInput, unpacking: &mut Unpacking) -> Self {
+    pub(super) fn find(input: &OpenInput, unpacking: &mut UnpackingLimits) -> Self {
         let mut found = Self {
             parts: Vec::new(),
             problems: Vec::new(),
             notes: Vec::new(),
         };
-        let part = (input.name.clone(), Rc::clone(&input.reading), input.size);
-        found.add(part, Vec::new(), &Nesting::default(), unpacking);
+        let part = FilePart {
+            members: Vec::new(),
+            packed_size: None,
+            path: input.name.clone(),
+            reading: Rc::clone(&input.reading),
+            size: input.size,
+            inventory: Inventory::default(),
+        };
+        found.add(part, &Nesting::default(), unpacking);
         found
     }
 
-    /// Adds the images of a file that is in the thin archives' members `members`.
-    fn add(
-        &mut self,
-        (path, reading, size): (PathBuf, Rc<Reading>, u64),
-        members: Vec<Vec<u8>>,
-        nesting: &Nesting,
-        unpacking: &mut Unpacking,
-    ) {
-        let cache = ReadCache::new(reading.part(0..size));
-        let mut inventory = inventory(&cache, unpacking);
+    /// Finds the images of a part and adds it.
+    fn add(&mut self, mut part: FilePart, nesting: &Nesting, unpacking: &mut UnpackingLimits) {
+        let cache = ReadCache::new(part.reading.part(0..part.size));
+        let mut inventory = inventory(&cache, &mut unpacking.containers);
         drop(cache);
-        if !members.is_empty() {
+        let is_other_file = !part.members.is_empty() && part.packed_size.is_none();
+        if is_other_file {
             // A thin archive may have more members than a process may open files.
-            reading.file.close();
+            part.reading.file.close();
         }
-        let around: String = members
-            .iter()
-            .map(|member| format!("member `{}`: ", terminal(&**member)))
-            .collect();
+        self.note(&part, &inventory);
+        let outside = std::mem::take(&mut inventory.outside);
+        let packed = std::mem::take(&mut inventory.packed);
+        let is_found = !inventory.containers.is_empty();
+        part.inventory = inventory;
+        let around = Around {
+            members: part.members.clone(),
+            path: part.path.clone(),
+            reading: Rc::clone(&part.reading),
+            packed: part.packed_size.map(|packed| (packed, part.size)),
+        };
+        // A compressed member without images needs no file.
+        if is_found || part.packed_size.is_none() {
+            self.parts.push(part);
+        }
+        for member in outside {
+            self.add_outside(&around, member, nesting, unpacking);
+        }
+        for member in packed {
+            self.add_packed(&around, member, nesting, unpacking);
+        }
+    }
+
+    /// Adds the problems and notes of a part.
+    fn note(&mut self, part: &FilePart, inventory: &Inventory) {
+        let around = prefix(&part.members);
         for problem in &inventory.problems {
             let hint = match problem.is_limit {
                 true => format!("\nhint: {}", decompressed::hint()),
@@ -82,41 +156,112 @@ impl FileImages {
             self.problems.push(format!("{around}{problem}{hint}"));
         }
         for file in &inventory.unsupported {
-            let members = members.iter().chain(&file.members);
-            let members: String = members
-                .map(|member| format!("member `{}`: ", terminal(&**member)))
-                .collect();
+            let members = prefix(&file.members);
             let format = file.format;
             self.notes.push(format!(
-                "{members}device images in {format:?} files are not supported"
+                "{around}{members}device images in {format:?} files are not supported"
             ));
         }
-        let outside = std::mem::take(&mut inventory.outside);
-        self.parts.push(FilePart {
-            members: members.clone(),
-            path: path.clone(),
-            reading,
-            size,
-            inventory,
-        });
-        for member in outside {
-            let name = member.members.last().map_or(&[][..], Vec::as_slice);
-            match nesting.open_member(&path, name, member.size) {
-                Ok((opened, inner)) => {
-                    let mut members = members.clone();
-                    members.extend(member.members);
-                    let stamp = Stamp::of(&opened.metadata);
-                    let file = Opened::new(&opened.path, opened.file, Some(stamp));
-                    let size = opened.metadata.len();
-                    let part = (opened.path, Reading::new(file), size);
-                    self.add(part, members, &inner, unpacking);
-                }
-                Err(problem) => {
-                    let problem = match problem.unopened() {
-                        Some((path, error)) => format!("member `{}`: {error}", terminal(path)),
-                        None => format!("member `{}`: {problem}", terminal(name)),
-                    };
-                    self.problems.push(format!("{around}{problem}"));
+    }
+
+    /// Adds a member of a thin archive.
+    fn add_outside(
+        &mut self,
+        around: &Around,
+        member: OutsideMember,
+        nesting: &Nesting,
+        unpacking: &mut UnpackingLimits,
+    ) {
+        let text = prefix(&around.members);
+        if around.packed.is_some() {
+            let name = prefix(&member.members);
+            self.problems.push(format!(
+                "{text}{name}the members of a thin archive are not in the zip file"
+            ));
+            return;
+        }
+        let name = member.members.last().map_or(&[][..], Vec::as_slice);
+        match nesting.open_member(&around.path, name, member.size) {
+            Ok((opened, inner)) => {
+                let stamp = Stamp::of(&opened.metadata);
+                let file = Opened::new(&opened.path, opened.file, Some(stamp));
+                let part = FilePart {
+                    members: [&around.members[..], &member.members].concat(),
+                    packed_size: None,
+                    path: opened.path,
+                    reading: Reading::new(file),
+                    size: opened.metadata.len(),
+                    inventory: Inventory::default(),
+                };
+                self.add(part, &inner, unpacking);
+            }
+            Err(problem) => {
+                let problem = match problem.unopened() {
+                    Some((path, error)) => format!("member `{}`: {error}", terminal(path)),
+                    None => format!("member `{}`: {problem}", terminal(name)),
+                };
+                self.problems.push(format!("{text}{problem}"));
+            }
+        }
+    }
+
+    /// Adds a compressed member of a zip file.
+    fn add_packed(
+        &mut self,
+        around: &Around,
+        packed: PackedMember,
+        nesting: &Nesting,
+        unpacking: &mut UnpackingLimits,
+    ) {
+        let members = [&around.members[..], &packed.members].concat();
+        if members.len() > MAX_MEMBERS {
+            let text = format!("archives are nested more than {MAX_MEMBERS} deep");
+            return self.problems.push(prefix(&members) + &text);
+        }
+        let member = &packed.member;
+        match unpack_if_searched(&around.reading, member, &mut unpacking.members) {
+            Ok(Some(unpacked)) => {
+                let stored = member.content.end.saturating_sub(member.content.start);
+                let part = FilePart {
+                    packed_size: Some(around.size_in_file(stored)),
+                    path: around.path.clone(),
+                    reading: unpacked.reading,
+                    size: unpacked.size,
+                    inventory: Inventory::default(),
+                    members,
+                };
+                self.add(part, nesting, unpacking);
+            }
+            Ok(None) => {}
+            Err(problem) => self.problems.push(prefix(&members) + &problem),
+        }
+    }
+
+    /// Finds out the forms of images in compressed bundles, of which only the headers were read. Unpacks at most
+    /// [`IDENTIFIED`] bytes for that; the forms of other images remain unknown.
+    pub(super) fn identify(&mut self) {
+        let mut left = IDENTIFIED;
+        for part in &mut self.parts {
+            let cache = ReadCache::new(part.reading.part(0..part.size));
+            for container in &mut part.inventory.containers {
+                let ContainerData::Packed(bundle) = &container.data else {
+                    continue;
+                };
+                let Some(rest) = left.checked_sub(bundle.uncompressed_size) else {
+                    continue;
+                };
+                left = rest;
+                match bundle.decompress(&cache, bundle.uncompressed_size) {
+                    Ok(bytes) => {
+                        let mut images = container.images.iter_mut();
+                        images.by_ref().for_each(|image| image.identify(&bytes[..]));
+                    }
+                    Err(problem) => {
+                        let offset = bundle.range().start;
+                        let around = prefix(&part.members) + &prefix(&container.members);
+                        let text = format!("{around}bundle at offset {offset:#x}: {problem}");
+                        self.problems.push(text);
+                    }
                 }
             }
         }
@@ -144,27 +289,6 @@ impl FilePart {
         });
         with_images.collect()
     }
-}
-
-/// Tells whether the bytes of an image in a fat binary are not those of the file: it is compressed, or PTX.
-pub(super) fn is_unpacked(entry: &FatbinEntry) -> bool {
-    entry.kind == FatbinKind::Ptx || entry.is_compressed()
-}
-
-/// Reads an image of a fat binary, of at most `limit` bytes. PTX loses the NULs at its end, which are not text.
-pub(super) fn unpack<'d, R: ReadAt<'d>>(
-    data: R,
-    entry: &FatbinEntry,
-    limit: u64,
-) -> Result<Vec<u8>, FatbinUnpackError> {
-    let mut unpacker = FatbinUnpacker::new(data, limit);
-    let bytes = unpacker.image(entry)?;
-    let is_text = entry.kind == FatbinKind::Ptx;
-    let end = bytes
-        .iter()
-        .rposition(|byte| *byte != 0)
-        .filter(|_| is_text);
-    Ok(end.map_or(bytes, |last| &bytes[..=last]).to_vec())
 }
 
 /// Returns a path for messages.

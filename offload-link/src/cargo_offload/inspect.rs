@@ -48,6 +48,7 @@ pub(super) fn run(line: &InspectLine, out: &mut impl Write) -> Result<(), CargoO
     let mut without = 0;
     let done = line.input.each(|input| {
         let mut found = FileImages::find(input, &mut unpacking);
+        found.identify();
         let kernels = line
             .kernels
             .then(|| FileKernels::read(&mut found, limit.memory()));

@@ -11,11 +11,11 @@ use offload_formats::container::kernels::{
     Kernel, KernelError, kernels_within, ptx_kernels, signature, source_name,
 };
 use offload_formats::format::bytes::{ReadAt, ReadCache};
-use offload_formats::format::compressed_bundle::{CompressedBundle, CompressedBundleError};
 use offload_formats::format::magic::Magic;
 
 use super::image_text;
-use super::images::{self, FileImages, FilePart};
+use super::images::{FileImages, FilePart};
+use super::unpacker::{ImageUnpacker, is_unpacked};
 
 /// The kernels of a file's images.
 pub(super) struct FileKernels {
@@ -27,10 +27,8 @@ impl FileKernels {
     /// Reads the kernels of all images. Images that cannot be read become problems of the file. Reads headers, symbols
     /// and notes; unpacks what is compressed, up to `limit` bytes at once.
     pub(super) fn read(found: &mut FileImages, limit: u64) -> Self {
-        let mut reader = KernelReader {
-            limit,
-            bundle: None,
-        };
+        let unpacker = ImageUnpacker::new(limit);
+        let mut reader = KernelReader { unpacker };
         let (mut lists, mut problems) = (Vec::new(), Vec::new());
         for part in &found.parts {
             for placed in part.inventory.images() {
@@ -59,10 +57,7 @@ impl FileKernels {
 }
 
 struct KernelReader {
-    /// Maximum size of unpacked data in bytes.
-    limit: u64,
-    /// The compressed bundle that was unpacked last, and its content: its images follow one another.
-    bundle: Option<(Arc<CompressedBundle>, Arc<[u8]>)>,
+    unpacker: ImageUnpacker,
 }
 
 impl KernelReader {
@@ -74,44 +69,33 @@ impl KernelReader {
         // A cache for each image: it keeps what it read.
         let file = ReadCache::new(part.reading.part(0..part.size));
         match placed.data() {
-            ContainerData::File => self.kernels_in(&file, placed.image),
-            ContainerData::Unpacked(bytes) => self.kernels_in(&bytes[..], placed.image),
+            ContainerData::File => self.kernels_in(part, None, &file, placed.image),
+            ContainerData::Unpacked(bytes) => {
+                self.kernels_in(part, Some(bytes), &bytes[..], placed.image)
+            }
             ContainerData::Packed(bundle) => {
-                let bytes = self.content(bundle, &file)?;
-                self.kernels_in(&bytes[..], placed.image)
+                let bytes = self.unpacker.bundle_content(bundle, &file)?;
+                self.kernels_in(part, Some(&bytes), &bytes[..], placed.image)
             }
         }
     }
 
     fn kernels_in<'d, R: ReadAt<'d>>(
-        &self,
+        &mut self,
+        part: &FilePart,
+        unpacked: Option<&Arc<[u8]>>,
         data: R,
         image: &InventoryImage,
     ) -> Result<Option<Vec<Kernel>>, Box<dyn Error>> {
         let entry = image.fatbin_entry.as_ref();
-        Ok(match entry.filter(|entry| images::is_unpacked(entry)) {
+        Ok(match entry.filter(|entry| is_unpacked(entry)) {
             Some(entry) => {
-                let bytes = images::unpack(data, entry, self.limit)?;
+                let bytes = self.unpacker.fatbin_image(part, unpacked, data, entry)?;
                 let whole = 0..bytes.len() as u64;
                 kernels_at(&bytes[..], whole, image.form)?
             }
             None => kernels_at(data, image.range.clone(), image.form)?,
         })
-    }
-
-    /// Returns the content of a compressed bundle.
-    fn content<'d, R: ReadAt<'d>>(
-        &mut self,
-        bundle: &Arc<CompressedBundle>,
-        data: R,
-    ) -> Result<Arc<[u8]>, CompressedBundleError> {
-        let last = self.bundle.as_ref();
-        if let Some((_, bytes)) = last.filter(|(last, _)| Arc::ptr_eq(last, bundle)) {
-            return Ok(Arc::clone(bytes));
-        }
-        let bytes: Arc<[u8]> = bundle.decompress(data, self.limit)?.into();
-        self.bundle = Some((Arc::clone(bundle), Arc::clone(&bytes)));
-        Ok(bytes)
     }
 }
 

@@ -12,12 +12,16 @@
 //! | `selection.rs`   | options that select images |
 //! | `inputs.rs`      | input files: named ones, folders, standard input |
 //! | `images.rs`, `image_text.rs` | the images of an input, and facts about them for people |
+//! | `packed.rs`      | compressed members of zip files |
+//! | `digest.rs`      | digests of images and files |
+//! | `unpacker.rs`    | images in compressed containers |
 //! | `kernels.rs`     | the kernels of an input's images |
 //! | `text.rs`        | numbers and tables for people |
 //! | `limit_option.rs` | an option of commands that unpack images |
 //! | `pages.rs`       | `completions`, `man` |
 
 mod archive;
+mod digest;
 mod error;
 mod extract;
 mod image_text;
@@ -27,12 +31,14 @@ mod inspect;
 mod kernels;
 mod limit_option;
 mod line;
+mod packed;
 mod pages;
 mod project;
 mod prune;
 mod selection;
 mod size;
 mod text;
+mod unpacker;
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -1,27 +1,36 @@
 //! `cargo offload prune`: files without the device images of some targets.
+//!
+//! | file | purpose |
+//! |---|---|
+//! | `new_file.rs` | new files: written, compared with the old ones, and renamed |
+//! | `wheel.rs`, `record.rs` | zip files, and the `RECORD` of wheels |
+//! | `tree.rs` | folders |
+//! | `report.rs` | what became of each file |
+
+mod new_file;
+mod record;
+mod report;
+mod tree;
+mod wheel;
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, Write};
-use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anstyle::Style;
-use offload_formats::container::prune::{PruneChoice, PruneCounts, PrunedFile, PtxChoice, prune};
+use offload_formats::container::prune::{PruneChoice, PruneCounts, PruneError, PtxChoice, prune};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadCache;
-use offload_formats::format::pieces::Piece;
-use serde::Serialize;
 
 use crate::cargo_offload::error::CargoOffloadError;
-use crate::cargo_offload::inputs::{self, InputLine, OpenInput};
+use crate::cargo_offload::inputs::{InputLine, OpenInput, Origin};
 use crate::cargo_offload::limit_option::LimitOption;
-use crate::cargo_offload::text::{self, Align, FAINT, NAME, TARGET, TextTable};
-use crate::files::copy_range;
+use crate::cargo_offload::text;
+use crate::decompressed::DecompressionLimit;
 use crate::{decompressed, json as json_text, say};
+use report::{PruneDocument, PruneReport};
+use tree::PrunedTree;
 
-/// Removes the device images of some targets from programs and libraries.
+/// Removes the device images of some targets from programs, libraries, objects, archives, wheels and folders.
 ///
 /// Kept images keep their bytes. Images for generic processors that can run on a kept processor, and PTX, are kept.
 #[derive(Debug, clap::Args)]
@@ -34,7 +43,8 @@ Targets are processors (gfx90a, sm_80), target IDs (gfx90a:xnack+), major versio
 Examples:
   cargo offload prune --keep gfx942,gfx1100 librocsparse.so.0 -o small.so
   cargo offload prune --drop gfx9 --in-place libkernels.so
-  cargo offload prune --keep sm_90 --ptx drop --in-place -r lib"
+  cargo offload prune --keep gfx942 pkg-1.0-py3-none-linux_x86_64.whl -o small/pkg-1.0-py3-none-linux_x86_64.whl
+  cargo offload prune --keep sm_90 --ptx drop -r lib -o small"
 )]
 pub(super) struct PruneLine {
     /// Targets whose images are kept.
@@ -46,7 +56,7 @@ pub(super) struct PruneLine {
     /// Keep or drop PTX, which runs on GPUs without an image of their own.
     #[arg(long, value_name = "WHAT", default_value = "keep")]
     ptx: PtxOption,
-    /// The new file; only for one input.
+    /// The new file, or with -r the new folder, which gets a copy of all other files, too; only for one input.
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
     /// Replace the files.
@@ -70,31 +80,6 @@ enum PtxOption {
     Drop,
 }
 
-#[derive(Serialize)]
-struct PruneDocument {
-    schema: u32,
-    files: Vec<PruneReport>,
-}
-
-/// Report of one pruned file.
-#[derive(Serialize)]
-struct PruneReport {
-    file: String,
-    output: String,
-    old_size: u64,
-    new_size: u64,
-    kept: Vec<CountedImages>,
-    removed: Vec<CountedImages>,
-    empty: usize,
-}
-
-#[derive(Serialize)]
-struct CountedImages {
-    target: String,
-    images: usize,
-    size: u64,
-}
-
 /// Prunes each file and prints what became of it.
 pub(super) fn run(line: &PruneLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
     let ptx = match line.ptx {
@@ -105,18 +90,33 @@ pub(super) fn run(line: &PruneLine, out: &mut impl Write) -> Result<(), CargoOff
         false => PruneChoice::keep(line.keep.clone(), ptx),
         true => PruneChoice::drop(line.drop.clone(), ptx),
     };
-    let is_single = matches!(&line.input.files[..], [file] if !file.is_dir());
-    if line.output.is_some() && !is_single {
-        return Err(CargoOffloadError::new(
-            "prune: `--output` needs exactly one input file\nhint: `--in-place` replaces several files",
-        ));
+    let tree = match (&line.output, &line.input.files[..]) {
+        (None, _) => None,
+        (Some(to), [from]) => {
+            (from.is_dir() && line.input.recursive).then_some(PrunedTree { from, to })
+        }
+        (Some(_), _) => {
+            return Err(CargoOffloadError::new(
+                "prune: `--output` needs exactly one input\nhint: `--in-place` replaces several files",
+            ));
+        }
+    };
+    if let Some(tree) = &tree {
+        tree.prepare()?;
     }
-    let limit = line.limit.value()?.memory();
+    let pruner = Pruner {
+        line,
+        choice,
+        limit: line.limit.value()?,
+        tree,
+    };
     let mut reports = Vec::new();
     let done = line.input.each(|input| {
-        let report = prune_file(line, input, &choice, limit)?;
+        let Some(report) = pruner.file(input)? else {
+            return Ok(());
+        };
         if !line.json {
-            print(&report, out).map_err(CargoOffloadError::unwritten)?;
+            report::print(&report, out).map_err(CargoOffloadError::unwritten)?;
         }
         reports.push(report);
         Ok(())
@@ -130,181 +130,152 @@ pub(super) fn run(line: &PruneLine, out: &mut impl Write) -> Result<(), CargoOff
     done
 }
 
-fn prune_file(
-    line: &PruneLine,
-    input: &OpenInput,
-    choice: &PruneChoice,
-    limit: u64,
-) -> Result<PruneReport, CargoOffloadError> {
-    let name = input.name.as_path();
-    let wrong = |problem: &dyn std::fmt::Display| {
-        CargoOffloadError::new(format_args!("{}: {problem}", terminal(name)))
-    };
-    let cache = ReadCache::new(input.reading.part(0..input.size));
-    let pruned = prune(&cache, choice, limit).map_err(|error| {
-        let hint = match error.problem.is_limit() {
-            true => format!("\nhint: {}", decompressed::hint()),
-            false => String::new(),
+struct Pruner<'a> {
+    line: &'a PruneLine,
+    choice: PruneChoice,
+    limit: DecompressionLimit,
+    tree: Option<PrunedTree<'a>>,
+}
+
+fn wrong(name: &Path, problem: &dyn std::fmt::Display) -> CargoOffloadError {
+    CargoOffloadError::new(format_args!("{}: {problem}", terminal(name)))
+}
+
+impl Pruner<'_> {
+    /// Prunes a file. `None` if it was found in a folder and has no images.
+    fn file(&self, input: &OpenInput) -> Result<Option<PruneReport>, CargoOffloadError> {
+        let name = input.name.as_path();
+        if self.line.in_place && name.as_os_str() == "-" {
+            return Err(wrong(name, &"standard input has no place; pass -o"));
+        }
+        let output: PathBuf = match (&self.tree, &self.line.output) {
+            (Some(tree), _) => tree.place(name),
+            (None, Some(output)) => output.clone(),
+            (None, None) => name.to_owned(),
         };
-        wrong(&format_args!("{error}{hint}"))
-    })?;
-    // Parsers take a failed read for the end of the file.
-    crate::files::check().map_err(CargoOffloadError::unread)?;
-    let counts = &pruned.counts;
-    if counts.kept.is_empty() && !line.allow_empty {
-        let targets: BTreeSet<&str> = counts.removed.keys().map(String::as_str).collect();
-        let targets: Vec<&str> = targets.into_iter().collect();
-        return Err(wrong(&format_args!(
-            "no image would remain; the file has images for {}\nhint: --allow-empty removes all of them",
-            terminal(&targets.join(", "))
-        )));
+        let done = self.prune(input, &output);
+        // A folder is complete, whatever its files are.
+        if self.tree.is_some() && !matches!(done, Ok(Some(_))) {
+            tree::copy_file(name, &output)?;
+        }
+        match &done {
+            Ok(None) if input.origin == Origin::Named => Err(wrong(
+                name,
+                &"no device images that can be pruned are in the zip file",
+            )),
+            _ => done,
+        }
     }
-    if counts.empty > 0 {
-        let units = text::count(counts.empty, "bundle");
-        let name = terminal(name);
-        say::warning(
-            "cargo offload prune",
-            &format!("{name}: {units} without images remain"),
-        );
-    }
-    // One of the two is given.
-    let output = line.output.as_deref().unwrap_or(name);
-    write(input, &pruned, output)?;
-    Ok(report(input, &pruned, output))
-}
 
-fn report(input: &OpenInput, pruned: &PrunedFile, output: &Path) -> PruneReport {
-    let PruneCounts { kept, removed, .. } = &pruned.counts;
-    let counted = |map: &std::collections::BTreeMap<String, (usize, u64)>| {
-        let rows = map.iter().map(|(target, (images, size))| CountedImages {
-            target: target.clone(),
-            images: *images,
-            size: *size,
-        });
-        rows.collect()
-    };
-    PruneReport {
-        file: input.name.to_string_lossy().into_owned(),
-        output: output.to_string_lossy().into_owned(),
-        old_size: input.size,
-        new_size: pruned.size,
-        kept: counted(kept),
-        removed: counted(removed),
-        empty: pruned.counts.empty,
-    }
-}
-
-/// Writes the new file beside its place, compares it with the old one, and renames it.
-fn write(input: &OpenInput, pruned: &PrunedFile, output: &Path) -> Result<(), CargoOffloadError> {
-    let failed = |problem: &dyn std::fmt::Display| {
-        CargoOffloadError::new(format_args!("{}: {problem}", terminal(output)))
-    };
-    let folder = match output.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let made = tempfile::Builder::new()
-        .prefix(".prune-")
-        .tempfile_in(folder);
-    let made = made.map_err(|error| failed(&error))?;
-    let written = input.reading.file.with(|old| {
-        copy(old, &pruned.pieces, made.as_file())?;
-        made.as_file()
-            .set_permissions(old.metadata()?.permissions())?;
-        compare(old, made.as_file(), &pruned.copied)
-    });
-    let is_same = written.map_err(|error| failed(&error))?;
-    if !is_same {
-        return Err(failed(
-            &"an image changed while it was copied; the file was not written",
-        ));
-    }
-    check(&made, pruned, output)?;
-    made.persist(output).map_err(|error| failed(&error.error))?;
-    Ok(())
-}
-
-/// Copies the pieces, of which input 0 is the old file.
-fn copy(old: &File, pieces: &[Piece], new: &File) -> io::Result<()> {
-    let mut position = 0;
-    for piece in pieces {
-        match piece {
-            Piece::Bytes(bytes) => new.write_all_at(bytes, position)?,
-            Piece::Copy { range, .. } => {
-                copy_range(old, range.clone(), new, position).map_err(io::Error::from)?;
+    fn prune(
+        &self,
+        input: &OpenInput,
+        output: &Path,
+    ) -> Result<Option<PruneReport>, CargoOffloadError> {
+        let name = input.name.as_path();
+        let cache = ReadCache::new(input.reading.part(0..input.size));
+        if wheel::is_zip(&cache, input.size) {
+            drop(cache);
+            return self.zip(input, output);
+        }
+        let pruned = match prune(&cache, &self.choice, self.limit.memory()) {
+            Ok(pruned) => pruned,
+            Err(error) if input.origin == Origin::Searched && error.problem.is_without_images() => {
+                return Ok(None);
             }
-            Piece::Zeros(_) => {}
-        }
-        position += piece.size();
-    }
-    // Zeros are holes.
-    new.set_len(position)
-}
-
-/// Tells whether the images that were copied are the same in both files.
-fn compare(old: &File, new: &File, copied: &[(Range<u64>, Range<u64>)]) -> io::Result<bool> {
-    const PART: u64 = 1 << 20;
-    let (mut one, mut two) = (vec![0; PART as usize], vec![0; PART as usize]);
-    for (before, after) in copied {
-        let mut done = 0;
-        let size = before.end - before.start;
-        while done < size {
-            let count = PART.min(size - done) as usize;
-            old.read_exact_at(&mut one[..count], before.start + done)?;
-            new.read_exact_at(&mut two[..count], after.start + done)?;
-            if one[..count] != two[..count] {
-                return Ok(false);
+            Err(error) if input.origin == Origin::Searched && error.problem.is_unsupported() => {
+                let text = format!("{}: {error}", terminal(name));
+                say::warning("cargo offload prune", &text);
+                return Ok(None);
             }
-            done += count as u64;
+            Err(error) => return Err(wrong(name, &with_hint(&error))),
+        };
+        self.check(name, &pruned.counts)?;
+        if !self.is_unchanged(&pruned.counts) {
+            let made = new_file::beside(output)?;
+            let written = input
+                .reading
+                .file
+                .with(|old| Ok(new_file::write_checked(old, 0, &pruned, made.as_file())));
+            written
+                .unwrap_or_else(|error| Err(error.to_string()))
+                .map_err(|problem| wrong(output, &problem))?;
+            new_file::name(made, &input.reading.file, output)?;
         }
+        let (old, new) = ((name, input.size), (output, pruned.size));
+        let left = pruned.left.iter().map(ToString::to_string).collect();
+        Ok(Some(Self::report(old, new, &pruned.counts, left)))
     }
-    Ok(true)
+
+    fn zip(
+        &self,
+        input: &OpenInput,
+        output: &Path,
+    ) -> Result<Option<PruneReport>, CargoOffloadError> {
+        let name = input.name.as_path();
+        let pruned = wheel::prune_zip(&input.reading, input.size, &self.choice, &self.limit);
+        let Some(pruned) = pruned.map_err(|problem| wrong(name, &problem))? else {
+            return Ok(None);
+        };
+        self.check(name, &pruned.counts)?;
+        if !self.is_unchanged(&pruned.counts) {
+            let made = new_file::beside(output)?;
+            let written = pruned.write(&input.reading, made.as_file(), &self.limit);
+            written.map_err(|problem| wrong(output, &problem))?;
+            new_file::name(made, &input.reading.file, output)?;
+        }
+        let (old, new) = ((name, input.size), (output, pruned.size));
+        Ok(Some(Self::report(old, new, &pruned.counts, pruned.left)))
+    }
+
+    fn report(
+        old: (&Path, u64),
+        new: (&Path, u64),
+        counts: &PruneCounts,
+        left: Vec<String>,
+    ) -> PruneReport {
+        for text in &left {
+            let text = format!("{}: {text}", terminal(old.0));
+            say::warning("cargo offload prune", &text);
+        }
+        PruneReport::new(old, new, counts, left)
+    }
+
+    /// Tells whether the old file stays as it is.
+    fn is_unchanged(&self, counts: &PruneCounts) -> bool {
+        self.line.in_place && counts.removed.is_empty()
+    }
+
+    /// Checks that images remain, and that all reads succeeded.
+    fn check(&self, name: &Path, counts: &PruneCounts) -> Result<(), CargoOffloadError> {
+        // Parsers take a failed read for the end of the file.
+        crate::files::check().map_err(CargoOffloadError::unread)?;
+        if counts.kept.is_empty() && !self.line.allow_empty {
+            let targets: BTreeSet<&str> = counts.removed.keys().map(String::as_str).collect();
+            let targets: Vec<&str> = targets.into_iter().collect();
+            return Err(wrong(
+                name,
+                &format_args!(
+                    "no image would remain; the file has images for {}\nhint: --allow-empty removes all of them",
+                    terminal(&targets.join(", "))
+                ),
+            ));
+        }
+        if counts.empty > 0 {
+            let units = text::count(counts.empty, "bundle");
+            let name = terminal(name);
+            say::warning(
+                "cargo offload prune",
+                &format!("{name}: {units} without images remain"),
+            );
+        }
+        Ok(())
+    }
 }
 
-/// Reads the new file again: every pointer leads to a bundle, and the images are those that were kept.
-fn check(
-    made: &tempfile::NamedTempFile,
-    pruned: &PrunedFile,
-    output: &Path,
-) -> Result<(), CargoOffloadError> {
-    let failed = |problem: &dyn std::fmt::Display| {
-        CargoOffloadError::new(format_args!(
-            "{}: the pruned file is not valid, and was not written: {problem}",
-            terminal(output)
-        ))
-    };
-    let again = inputs::open(made.path())?;
-    let cache = ReadCache::new(again.reading.part(0..again.size));
-    let keep_all = PruneChoice::drop(Vec::new(), PtxChoice::Keep);
-    let read = prune(&cache, &keep_all, u64::MAX).map_err(|error| failed(&error))?;
-    match read.counts.kept == pruned.counts.kept && read.size == pruned.size {
-        true => Ok(()),
-        false => Err(failed(&"its images are not those that were kept")),
+fn with_hint(error: &PruneError) -> String {
+    match error.problem.is_limit() {
+        true => format!("{error}\nhint: {}", decompressed::hint()),
+        false => error.to_string(),
     }
-}
-
-fn print(report: &PruneReport, out: &mut impl Write) -> io::Result<()> {
-    let plain = Style::new();
-    let name = terminal(&report.file);
-    let (old, new) = (text::size(report.old_size), text::size(report.new_size));
-    let share = text::share(report.new_size, report.old_size);
-    writeln!(out, "{NAME}{name}{NAME:#}: {old} → {new} ({share})")?;
-    let columns = [
-        (Align::Left, plain),
-        (Align::Left, TARGET),
-        (Align::Right, plain),
-        (Align::Right, FAINT),
-    ];
-    let mut table = TextTable::new(columns);
-    for (what, rows) in [("kept", &report.kept), ("removed", &report.removed)] {
-        for row in rows {
-            table.push([
-                what.to_owned(),
-                terminal(&row.target).to_string(),
-                text::count(row.images, "image"),
-                text::size(row.size),
-            ]);
-        }
-    }
-    table.print("  ", out)
 }

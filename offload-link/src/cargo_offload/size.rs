@@ -1,6 +1,8 @@
 //! `cargo offload size` and `diff`: bytes of device code by target, container and image, and how they changed.
 
 mod changes;
+mod compression;
+mod duplicates;
 mod html;
 mod json;
 mod measure;
@@ -21,6 +23,8 @@ use crate::cargo_offload::kernels::{FileKernels, shown_name};
 use crate::cargo_offload::limit_option::LimitOption;
 use crate::cargo_offload::text::{self, Align, FAINT, NAME, TARGET, TextTable};
 use crate::{files, json as json_text, say};
+use compression::EstimatedCompression;
+use duplicates::DuplicateImages;
 use measure::{MeasuredContainer, MeasuredFile, MeasuredKernel};
 
 /// Measures the device code of a file, by target and by container.
@@ -31,7 +35,8 @@ A compressed container's size is shared among its images by their unpacked sizes
 Examples:
   cargo offload size librocsparse.so.0
   cargo offload size librocsparse.so.0 --svg sizes.svg
-  cargo offload size libkernels.so --kernels --top 50
+  cargo offload size libkernels.so --kernels --top 50 --svg kernels.svg
+  cargo offload size libkernels.so --duplicates --estimate-compression
   cargo offload size new/libkernels.so old/libkernels.so")]
 pub(super) struct SizeLine {
     /// Print JSON.
@@ -43,9 +48,15 @@ pub(super) struct SizeLine {
     /// Write a page with the treemap and a table that sorts.
     #[arg(long, value_name = "PATH", conflicts_with = "old")]
     html: Option<PathBuf>,
-    /// Measure the code of each kernel.
-    #[arg(long, conflicts_with = "old")]
+    /// Measure the code of each kernel; the treemap then has kernels instead of images.
+    #[arg(long)]
     kernels: bool,
+    /// Find images that are the same. Reads all images.
+    #[arg(long, conflicts_with = "old")]
+    duplicates: bool,
+    /// Compress the bundles that are not compressed, and show what that would save. Nothing is written.
+    #[arg(long, conflicts_with = "old")]
+    estimate_compression: bool,
     /// Number of largest containers and kernels to show; 0 shows none.
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     top: usize,
@@ -62,12 +73,19 @@ pub(super) struct SizeLine {
 /// Shows how the device code of a file changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example:
-  cargo offload diff old/libkernels.so new/libkernels.so")]
+Examples:
+  cargo offload diff old/libkernels.so new/libkernels.so
+  cargo offload diff --kernels old/libkernels.so new/libkernels.so")]
 pub(super) struct DiffLine {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// Show the kernels whose code changed.
+    #[arg(long)]
+    kernels: bool,
+    /// Number of kernels to show; 0 shows none.
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    top: usize,
     #[command(flatten)]
     limit: LimitOption,
     #[arg(value_name = "OLD")]
@@ -79,11 +97,22 @@ pub(super) struct DiffLine {
 /// Prints the sizes of a file, or of the difference to an older one.
 pub(super) fn run(line: &SizeLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
     if let Some(old) = &line.old {
-        return compare(old, &line.file, &line.limit, line.json, out);
+        let parts = MeasuredParts {
+            kernels: line.kernels,
+            ..MeasuredParts::default()
+        };
+        return compare(
+            (old, &line.file),
+            &line.limit,
+            parts,
+            (line.json, line.top),
+            out,
+        );
     }
-    let parts = match line.kernels {
-        true => MeasuredParts::ImagesAndKernels,
-        false => MeasuredParts::Images,
+    let parts = MeasuredParts {
+        kernels: line.kernels,
+        duplicates: line.duplicates,
+        compression: line.estimate_compression,
     };
     let (file, is_whole) = measure(&line.file, &line.limit, parts)?;
     if let Some(path) = &line.svg {
@@ -102,31 +131,37 @@ pub(super) fn run(line: &SizeLine, out: &mut impl Write) -> Result<(), CargoOffl
 
 /// Prints the difference of two files.
 pub(super) fn diff(line: &DiffLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
-    compare(&line.old, &line.new, &line.limit, line.json, out)
+    let parts = MeasuredParts {
+        kernels: line.kernels,
+        ..MeasuredParts::default()
+    };
+    let files = (line.old.as_path(), line.new.as_path());
+    compare(files, &line.limit, parts, (line.json, line.top), out)
 }
 
 fn compare(
-    old: &Path,
-    new: &Path,
+    (old, new): (&Path, &Path),
     limit: &LimitOption,
-    json: bool,
+    parts: MeasuredParts,
+    (json, top): (bool, usize),
     out: &mut impl Write,
 ) -> Result<(), CargoOffloadError> {
-    let (old, is_old_whole) = measure(old, limit, MeasuredParts::Images)?;
-    let (new, is_new_whole) = measure(new, limit, MeasuredParts::Images)?;
+    let (old, is_old_whole) = measure(old, limit, parts)?;
+    let (new, is_new_whole) = measure(new, limit, parts)?;
     let written = match json {
         true => out.write_all(json_text::text(&json::DiffDocument::of(&old, &new)).as_bytes()),
-        false => changes::print(&old, &new, out),
+        false => changes::print(&old, &new, top, out),
     };
     written.map_err(CargoOffloadError::unwritten)?;
     finish(is_old_whole && is_new_whole)
 }
 
-/// Parts of a file that are measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum MeasuredParts {
-    Images,
-    ImagesAndKernels,
+/// Parts of a file that are measured besides its images.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct MeasuredParts {
+    kernels: bool,
+    duplicates: bool,
+    compression: bool,
 }
 
 /// Measures a file, and tells whether all of it could be read; problems are reported.
@@ -139,12 +174,22 @@ fn measure(
     let limit = limit.value()?;
     let mut unpacking = images::unpacking(&limit);
     let mut found = FileImages::find(&input, &mut unpacking);
-    let kernels = (parts == MeasuredParts::ImagesAndKernels)
-        .then(|| FileKernels::read(&mut found, limit.memory()));
+    let memory = limit.memory();
+    let kernels = parts.kernels.then(|| FileKernels::read(&mut found, memory));
+    let duplicates = parts
+        .duplicates
+        .then(|| DuplicateImages::find(&mut found, memory));
+    let compression = parts
+        .compression
+        .then(|| EstimatedCompression::of(&mut found, memory));
     for problem in &found.problems {
         say::error("", &format_args!("{}: {problem}", terminal(path)));
     }
-    let measured = MeasuredFile::of(&input, &found, kernels.as_ref());
+    let measured = MeasuredFile {
+        duplicates,
+        compression,
+        ..MeasuredFile::of(&input, &found, kernels.as_ref())
+    };
     Ok((measured, found.problems.is_empty()))
 }
 
@@ -200,6 +245,7 @@ fn print(file: &MeasuredFile, top: usize, out: &mut impl Write) -> io::Result<()
             (Align::Right, FAINT),
             (Align::Left, plain),
             (Align::Left, FAINT),
+            (Align::Left, FAINT),
         ];
         let mut table = TextTable::new(columns);
         for container in largest {
@@ -207,6 +253,7 @@ fn print(file: &MeasuredFile, top: usize, out: &mut impl Write) -> io::Result<()
                 text::size(container.stored),
                 text::share(container.stored, all),
                 container.place.clone(),
+                format!("{} {}", container.format.name(), container.index),
                 text::count(container.images.len(), "image"),
             ]);
         }
@@ -214,6 +261,9 @@ fn print(file: &MeasuredFile, top: usize, out: &mut impl Write) -> io::Result<()
     }
     if let Some(kernels) = &file.kernels {
         print_kernels(kernels, file.unpacked(), top, out)?;
+    }
+    if let Some(duplicates) = &file.duplicates {
+        print_duplicates(duplicates, top, out)?;
     }
     print_savings(file, out)
 }
@@ -249,6 +299,42 @@ fn print_kernels(
     table.print("  ", out)
 }
 
+/// Prints the images that are the same.
+fn print_duplicates(
+    duplicates: &[DuplicateImages],
+    top: usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let wasted = duplicates.iter().map(DuplicateImages::wasted);
+    let wasted = text::size(wasted.fold(0, u64::saturating_add));
+    let copies = duplicates.iter().map(|same| same.images.len() - 1).sum();
+    match copies {
+        0 => return writeln!(out, "no duplicate images"),
+        1 => writeln!(out, "1 image is a copy of another one: {wasted} unpacked")?,
+        _ => writeln!(
+            out,
+            "{copies} images are copies of others: {wasted} unpacked"
+        )?,
+    }
+    let plain = Style::new();
+    let columns = [
+        (Align::Right, plain),
+        (Align::Left, TARGET),
+        (Align::Left, FAINT),
+    ];
+    let mut table = TextTable::new(columns);
+    for same in duplicates.iter().take(top) {
+        let numbers = same.images.iter();
+        let numbers: Vec<String> = numbers.map(ToString::to_string).collect();
+        table.push([
+            text::size(same.wasted()),
+            same.target.clone(),
+            format!("images {}", numbers.join(", ")),
+        ]);
+    }
+    table.print("  ", out)
+}
+
 fn largest(file: &MeasuredFile, top: usize) -> Vec<&MeasuredContainer> {
     let mut containers: Vec<&MeasuredContainer> = file.containers.iter().collect();
     containers.sort_by_key(|container| std::cmp::Reverse(container.stored));
@@ -271,6 +357,15 @@ fn print_savings(file: &MeasuredFile, out: &mut impl Write) -> io::Result<()> {
             "only {TARGET}{target}{TARGET:#} would save {}",
             text::size(all.saturating_sub(sizes.stored))
         )?;
+    }
+    if let Some(all) = file.compression.filter(|all| all.bundles > 0) {
+        let [plain, packed] = [all.plain, all.packed].map(text::size);
+        let saved = text::size(all.plain.saturating_sub(all.packed));
+        return writeln!(
+            out,
+            "{} of {plain} would have {packed} compressed: saves {saved}",
+            text::count(all.bundles, "bundle"),
+        );
     }
     let plain: u64 = file
         .containers

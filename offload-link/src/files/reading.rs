@@ -4,7 +4,7 @@
 //! close to the previous ones.
 
 use std::cell::RefCell;
-use std::io;
+use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -52,6 +52,11 @@ impl Reading {
         }
     }
 
+    /// Returns a reader of a range that is read once; the bytes are not cached.
+    pub(crate) fn stream(&self, range: Range<u64>) -> impl BufRead + '_ {
+        BufReader::with_capacity(1 << 17, RangeReader { file: self, range })
+    }
+
     /// # Errors
     ///
     /// Fails if the file cannot be read or is too short.
@@ -88,6 +93,27 @@ impl Reading {
         let found = block.get(start..).unwrap_or_default();
         let count = found.len().min(buffer.len());
         buffer[..count].copy_from_slice(&found[..count]);
+        Ok(count)
+    }
+}
+
+/// Reads a range of a file from its start to its end.
+struct RangeReader<'a> {
+    file: &'a Reading,
+    /// The range that has not been read yet.
+    range: Range<u64>,
+}
+
+impl Read for RangeReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.range.end.saturating_sub(self.range.start);
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let len = left.min(buffer.len());
+        let count = self
+            .file
+            .file
+            .read_at(&mut buffer[..len], self.range.start)?;
+        self.range.start += count as u64;
         Ok(count)
     }
 }

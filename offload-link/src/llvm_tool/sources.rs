@@ -8,7 +8,7 @@ use offload_formats::format::bytes::{ReadAt, ReadCache};
 use offload_formats::format::compressed_bundle::{self, CompressedBundle};
 use offload_formats::format::pieces::Piece;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -249,7 +249,9 @@ impl SourceFile {
 
     /// Returns a reader of a range that is read once.
     pub(crate) fn stream(&self, range: Range<u64>) -> impl BufRead + '_ {
-        BufReader::with_capacity(1 << 17, RangeReader { file: self, range })
+        let end = self.start.saturating_add(range.end);
+        self.file
+            .stream(self.start.saturating_add(range.start)..end)
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -265,24 +267,6 @@ impl SourceFile {
         let file = &self.file.file;
         let copied = file.with(|file| Ok(copy_range(file, range, out, offset)));
         copied.map_err(CopyError::Read)?
-    }
-}
-
-/// Reads a range of a file from its start to its end.
-struct RangeReader<'a> {
-    file: &'a SourceFile,
-    /// The range that has not been read yet.
-    range: Range<u64>,
-}
-
-impl Read for RangeReader<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.range.end.saturating_sub(self.range.start);
-        let left = usize::try_from(left).unwrap_or(usize::MAX);
-        let len = left.min(buffer.len());
-        let count = self.file.read_at(&mut buffer[..len], self.range.start)?;
-        self.range.start += count as u64;
-        Ok(count)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::identity::ImageForm;
+use super::identity::{Identity, ImageForm};
 use crate::container::Standing;
 use crate::container::bundled::DeviceTarget;
 use crate::escape::terminal;
@@ -12,6 +12,7 @@ use crate::format::bytes::ReadAt;
 use crate::format::compressed_bundle::{CompressedBundle, CompressedBundleError, Method};
 use crate::format::fatbin::{FatbinCompression, FatbinEntry};
 use crate::format::magic::Magic;
+use crate::format::zip::ZipMember;
 
 /// The device images of a file.
 #[derive(Debug, Default)]
@@ -21,6 +22,8 @@ pub struct Inventory {
     pub containers: Vec<ImageContainer>,
     /// Members of thin archives, which are other files: the caller can open and search them.
     pub outside: Vec<OutsideMember>,
+    /// Compressed members of zip files, which the caller can unpack and search.
+    pub packed: Vec<PackedMember>,
     /// Objects of formats without a known place for images.
     pub unsupported: Vec<UnsupportedFile>,
     /// Parts of the file that could not be read, and bytes in a container that belong to no image.
@@ -155,6 +158,16 @@ pub struct OutsideMember {
     pub size: u64,
 }
 
+/// A compressed member of a zip file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PackedMember {
+    /// Names of the members, the outermost first; the last is that of `member`.
+    pub members: Vec<Vec<u8>>,
+    /// The member.
+    pub member: ZipMember,
+}
+
 /// An object of a format without a known place for images.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -227,6 +240,15 @@ impl<'a> PlacedImage<'a> {
     #[must_use]
     pub fn outermost(&self) -> &'a ImageContainer {
         self.containers[0].expect("an image has a container")
+    }
+}
+
+impl InventoryImage {
+    /// Reads form and target of an image whose container was unpacked to `data` after the search.
+    pub fn identify<'d, R: ReadAt<'d>>(&mut self, data: R) {
+        let identity = Identity::of(data, self.range.clone());
+        self.form = Some(identity.form);
+        self.own_target_id = identity.target_id;
     }
 }
 

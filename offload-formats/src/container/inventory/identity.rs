@@ -5,6 +5,7 @@ use std::ops::Range;
 use object::elf;
 
 use crate::container::elf::Elf;
+use crate::format::bundle_text::Comment;
 use crate::format::bytes::{Cursor, ReadAt};
 use crate::format::magic::Magic;
 use crate::format::{bitcode, ptx};
@@ -84,8 +85,19 @@ pub(super) struct Identity {
 /// First bytes of SPIR-V, in both byte orders.
 const SPIRV: [[u8; 4]; 2] = [[0x03, 0x02, 0x23, 0x07], [0x07, 0x23, 0x02, 0x03]];
 
-/// Size of the start of PTX that has version and target, in bytes: compilers write them after a comment.
-const PTX_HEAD: u64 = 4096;
+/// Number of bytes at the start of a file that tell whether it may contain images. PTX has its version and target there:
+/// compilers write them after a comment.
+pub const HEAD_SIZE: u64 = 4096;
+
+/// Tells whether a file that starts with `head` may contain images: it is of a format that is searched. `head` has
+/// [`HEAD_SIZE`] bytes or is the whole file.
+#[must_use]
+pub fn may_contain_images(head: &[u8]) -> bool {
+    let all = 0..head.len() as u64;
+    Magic::of(head) != Magic::Unknown
+        || Comment::at(head, all.clone()).is_some()
+        || Identity::of(head, all).is_device_image()
+}
 
 impl Identity {
     fn of_form(form: ImageForm) -> Self {
@@ -157,7 +169,7 @@ impl Identity {
     fn of_text<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Self {
         let mut cursor = Cursor::new(data, range);
         let size = cursor.end().saturating_sub(cursor.position());
-        let Ok(head) = cursor.read(size.min(PTX_HEAD), "image") else {
+        let Ok(head) = cursor.read(size.min(HEAD_SIZE), "image") else {
             return Self::of_form(ImageForm::Unknown);
         };
         if SPIRV.iter().any(|magic| head.starts_with(magic)) {

@@ -8,7 +8,7 @@ use object::elf;
 
 use super::found::{
     ContainerCompression, ContainerData, ContainerFormat, ImageContainer, Inventory,
-    InventoryImage, InventoryProblem, MAX_NESTING, OutsideMember, UnsupportedFile,
+    InventoryImage, InventoryProblem, MAX_NESTING, OutsideMember, PackedMember, UnsupportedFile,
 };
 use super::identity::{Identity, ImageForm};
 use crate::container::archive::Archive;
@@ -26,6 +26,7 @@ use crate::format::compressed_bundle::{CompressedBundle, CompressedBundleError};
 use crate::format::fatbin::{self, FatbinEntry, FatbinKind};
 use crate::format::magic::Magic;
 use crate::format::offload_binary::{self, InflateError, OffloadBinary};
+use crate::format::zip::{ZipFile, ZipMethod};
 use crate::names::OffloadKind;
 
 /// Largest depth of archives in archives.
@@ -80,6 +81,7 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
             Magic::Archive | Magic::ThinArchive | Magic::BigArchive => self.archive(range),
             Magic::MachOUniversal => self.universal(range),
             Magic::MachO => self.macho(range),
+            Magic::Zip => self.zip(range),
             Magic::Elf => self.elf(range),
             Magic::Coff | Magic::DosProgram => self.windows(range),
             Magic::Bitcode => self.bitcode(range),
@@ -142,6 +144,32 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
                 None => self.found.outside.push(OutsideMember {
                     members: self.place.members.clone(),
                     size: member.size,
+                }),
+            }
+            self.place.members.pop();
+        }
+    }
+
+    /// Adds the containers of members that are not compressed. The others are for the caller, who can unpack them.
+    fn zip(&mut self, range: Range<u64>) {
+        if self.place.members.len() >= MAX_ARCHIVES {
+            let text = format!("archives are nested more than {MAX_ARCHIVES} deep");
+            return self.problem(text.into());
+        }
+        let zip = ZipFile::parse(self.data, range);
+        let Some(zip) = self.noted(zip) else { return };
+        for member in zip.members.into_iter().filter(|member| member.size > 0) {
+            self.place.members.push(member.name.clone());
+            let is_plain = member.method == ZipMethod::Stored && !member.is_encrypted;
+            let magic = Magic::at(self.data, member.content.clone());
+            match is_plain {
+                true if magic == Magic::ThinArchive => {
+                    self.problem("the members of a thin archive are not in the zip file".into());
+                }
+                true => self.file(member.content),
+                false => self.found.packed.push(PackedMember {
+                    members: self.place.members.clone(),
+                    member,
                 }),
             }
             self.place.members.pop();
@@ -252,10 +280,9 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
                 false => Standing::Allocated,
             };
             if self.has_images(section.offset..end.min(range.end)) {
-                let name = format!("{}", section.number);
                 let content =
                     OutOfBounds::check("content", section.offset, section.size, range.end);
-                self.in_section(name.as_bytes(), standing, content);
+                self.in_section(&section.name, standing, content);
             }
         }
     }

@@ -54,6 +54,7 @@ fn of<'d, H: MachHeader<Endian = Endianness>, R: ReadRef<'d>>(
             number = number.saturating_add(1);
             if let Some((offset, size)) = section.file_range(endian, offset) {
                 sections.push(MachOSection {
+                    name: [section.segment_name(), b",", section.name()].concat(),
                     number,
                     excluded: section.segment_name() == SEGMENT,
                     offset,

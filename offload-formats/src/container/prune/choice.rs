@@ -74,8 +74,31 @@ impl PruneChoice {
         }
     }
 
+    /// Tells whether an image of an offload binary is kept. `processors` are those of all images that belong together.
+    pub(super) fn keeps_binary_entry(&self, arch: &str, is_ptx: bool, processors: &[&str]) -> bool {
+        if arch.is_empty() || arch == "generic" {
+            // Code for a CPU, or for any GPU.
+            return true;
+        }
+        let is_named = self.names.iter().any(|name| is_named(arch, name));
+        match self.mode {
+            _ if is_ptx && self.ptx == PtxChoice::Drop => false,
+            ChoiceMode::Drop => !is_named,
+            ChoiceMode::Keep => {
+                let is_usable = |wanted: &String| {
+                    is_generic_of(arch, wanted) || is_substitute(arch, wanted, processors)
+                };
+                is_named || is_ptx || self.names.iter().any(is_usable)
+            }
+        }
+    }
+
     /// Tells for each image of a fat binary whether it is kept.
     pub(super) fn keeps_fatbin(&self, entries: &[FatbinEntry]) -> Vec<bool> {
+        let cubins = entries
+            .iter()
+            .filter(|entry| entry.kind == FatbinKind::Cubin);
+        let cubins: Vec<&str> = cubins.map(|entry| entry.processor.as_str()).collect();
         let kept = entries.iter().map(|entry| match (entry.kind, self.mode) {
             (FatbinKind::Ptx, _) if self.ptx == PtxChoice::Drop => false,
             (FatbinKind::Ptx, ChoiceMode::Keep) => true,
@@ -91,7 +114,8 @@ impl PruneChoice {
             (FatbinKind::Cubin, ChoiceMode::Keep) => {
                 let mut names = self.names.iter();
                 names.any(|wanted| {
-                    is_named(&entry.processor, wanted) || is_substitute(entry, wanted, entries)
+                    is_named(&entry.processor, wanted)
+                        || is_substitute(&entry.processor, wanted, &cubins)
                 })
             }
         });
@@ -140,7 +164,7 @@ fn is_generic_of(target_id: &str, name: &str) -> bool {
 
 /// Tells whether a cubin is the best one for a processor that has no cubin of its own: NVIDIA's GPUs run cubins of the
 /// same major and no later minor version.
-fn is_substitute(entry: &FatbinEntry, wanted: &str, entries: &[FatbinEntry]) -> bool {
+fn is_substitute(processor: &str, wanted: &str, cubins: &[&str]) -> bool {
     let number = |processor: &str| -> Option<u32> {
         let number = processor.strip_prefix("sm_")?;
         number.parse().ok()
@@ -148,13 +172,10 @@ fn is_substitute(entry: &FatbinEntry, wanted: &str, entries: &[FatbinEntry]) -> 
     let Some(wanted) = number(wanted) else {
         return false;
     };
-    let cubins = entries
-        .iter()
-        .filter(|other| other.kind == FatbinKind::Cubin);
-    let usable = cubins.filter_map(|other| number(&other.processor));
+    let usable = cubins.iter().filter_map(|other| number(other));
     let usable = usable.filter(|other| other / 10 == wanted / 10 && *other <= wanted);
     let best = usable.max();
-    best.is_some() && number(&entry.processor) == best
+    best.is_some() && number(processor) == best
 }
 
 #[cfg(test)]

@@ -101,13 +101,14 @@ impl ElfHeaders {
         let mut cursor = Cursor::new(data, 0..size);
         let file = FileHeader64::read(&mut cursor).map_err(PruneProblem::Outside)?;
         let is_known_machine = [elf::EM_X86_64.0, elf::EM_AARCH64.0].contains(&file.machine);
-        let is_linked = [elf::ET_EXEC.0, elf::ET_DYN.0].contains(&file.file_type);
+        let is_object = file.file_type == elf::ET_REL.0 && file.segment_count == 0;
+        let is_linked = [elf::ET_EXEC.0, elf::ET_DYN.0].contains(&file.file_type)
+            && u64::from(file.segment_size) == ProgramHeader64::LEN;
         let is_known = file.ident.starts_with(b"\x7fELF\x02\x01")
             && is_known_machine
-            && is_linked
-            && u64::from(file.segment_size) == ProgramHeader64::LEN
+            && (is_linked || is_object)
             && u64::from(file.section_size) == SectionHeader64::LEN;
-        // Larger counts are elsewhere; no linked file has as many.
+        // Larger counts are elsewhere; few files have as many.
         if !is_known || file.segment_count == u16::MAX || file.section_count == 0 {
             return Err(PruneProblem::ElfKind);
         }
@@ -191,6 +192,22 @@ impl ElfHeaders {
             (segment.address..segment.address + segment.file_size).contains(&address)
         })?;
         Some(segment.offset + (address - segment.address))
+    }
+
+    /// Tells whether the file is a relocatable object.
+    pub(super) fn is_object(&self) -> bool {
+        self.file.file_type == elf::ET_REL.0
+    }
+
+    /// Returns the largest alignment of the header table and of sections that start at or after an offset.
+    pub(super) fn alignment_after(&self, offset: u64) -> u64 {
+        /// Alignment of the header table.
+        const TABLE: u64 = 8;
+        let sections = self.sections.iter();
+        let after = sections.filter(|section| section.has_content() && section.offset >= offset);
+        let alignments = after.map(|section| section.alignment);
+        let largest = alignments.filter(|at| at.is_power_of_two()).max();
+        largest.map_or(TABLE, |largest| largest.max(TABLE))
     }
 
     /// Returns the largest alignment of loaded segments.

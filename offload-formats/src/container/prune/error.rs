@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::container::archive::ArchiveError;
 use crate::container::elf::ElfError;
 use crate::escape::terminal;
 use crate::format::bundle::{BundleError, BundleWriteError};
@@ -9,18 +10,21 @@ use crate::format::bundles::BundleSequenceError;
 use crate::format::bytes::OutOfBounds;
 use crate::format::compressed_bundle::{CompressedBundleError, CompressedBundleWriteError};
 use crate::format::fatbin::FatbinReadError;
+use crate::format::offload_binary::{InflateError, OffloadBinaryError, OffloadBinaryWriteError};
 
-/// Reason why a file cannot be pruned, and the section that it concerns.
+/// Reason why a file cannot be pruned, and the member and section that it concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PruneError {
+    /// Name of the archive member.
+    pub member: Option<Box<[u8]>>,
     /// Name of the section.
-    pub section: Option<Vec<u8>>,
+    pub section: Option<Box<[u8]>>,
     /// The reason.
     pub problem: PruneProblem,
 }
 
-/// Reason why a file cannot be pruned. Offsets are from the start of the file.
+/// Reason why a file cannot be pruned. Offsets are from the start of the file or archive member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PruneProblem {
@@ -34,6 +38,24 @@ pub enum PruneProblem {
     Outside(OutOfBounds),
     /// The file has no section of bundles or fat binaries.
     NoImages,
+    /// The images are in a table of a program's own, as those of OpenMP and SYCL are.
+    LinkedTable,
+    /// Images are in sections of their own, `__CLANG_OFFLOAD_BUNDLE__…`.
+    BundleSections,
+    /// Damage in an archive.
+    Archive(ArchiveError),
+    /// The members of the archive are other files.
+    ThinArchive,
+    /// The archive's symbol index is not GNU's.
+    ArchiveIndex,
+    /// A member is an archive.
+    NestedArchive,
+    /// Damage in offload binaries.
+    OffloadBinary(OffloadBinaryError),
+    /// Damage in a compressed offload binary.
+    Inflate(InflateError),
+    /// A new offload binary cannot be written.
+    WriteBinary(OffloadBinaryWriteError),
     /// Damage in bundles.
     Bundles(BundleSequenceError),
     /// Damage in a bundle that was compressed.
@@ -92,12 +114,58 @@ impl PruneProblem {
     /// Tells whether raising the limit on decompressed data mends it.
     #[must_use]
     pub fn is_limit(&self) -> bool {
-        matches!(self, Self::Compressed(CompressedBundleError::Limit { .. }))
+        matches!(
+            self,
+            Self::Compressed(CompressedBundleError::Limit { .. })
+                | Self::Inflate(InflateError::Limit { .. })
+        )
+    }
+
+    /// Tells whether the file has images of a kind that is not pruned; so such a file may stay as it is.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        matches!(
+            self,
+            Self::LinkedTable | Self::BundleSections | Self::NestedArchive
+        )
+    }
+
+    /// Tells whether the file has no images of a kind that can be pruned.
+    #[must_use]
+    pub fn is_without_images(&self) -> bool {
+        matches!(self, Self::Format | Self::ElfKind | Self::NoImages)
+    }
+}
+
+impl PruneError {
+    pub(super) fn whole(problem: PruneProblem) -> Self {
+        Self {
+            member: None,
+            section: None,
+            problem,
+        }
+    }
+
+    pub(super) fn in_section(name: &[u8], problem: PruneProblem) -> Self {
+        Self {
+            section: Some(name.into()),
+            ..Self::whole(problem)
+        }
+    }
+
+    pub(super) fn in_member(self, name: &[u8]) -> Self {
+        Self {
+            member: Some(name.into()),
+            ..self
+        }
     }
 }
 
 impl fmt::Display for PruneError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(member) = &self.member {
+            write!(f, "member `{}`: ", terminal(&member[..]))?;
+        }
         if let Some(section) = &self.section {
             write!(f, "section `{}`: ", terminal(&section[..]))?;
         }
@@ -109,16 +177,34 @@ impl fmt::Display for PruneProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Format => f.write_str(
-                "expected an ELF program or shared library, a bundle or a CUDA fat binary",
+                "expected an ELF file, an archive, a bundle, an offload binary or a CUDA fat binary",
             ),
             Self::ElfKind => f.write_str(
-                "expected a 64-bit little-endian ELF program or shared library for x86-64 or AArch64",
+                "expected a 64-bit little-endian ELF file for x86-64 or AArch64",
             ),
             Self::Elf(problem) => problem.fmt(f),
             Self::Outside(problem) => problem.fmt(f),
             Self::NoImages => f.write_str(
                 "no section `.hip_fatbin`, `.nv_fatbin` or `__nv_relfatbin` with device images",
             ),
+            Self::LinkedTable => f.write_str(
+                "the images of OpenMP or SYCL in a linked file are not pruned",
+            ),
+            Self::BundleSections => f.write_str(
+                "images in sections `__CLANG_OFFLOAD_BUNDLE__…` are not pruned",
+            ),
+            Self::Archive(problem) => problem.fmt(f),
+            Self::ThinArchive => {
+                f.write_str("the members of a thin archive are other files\nhint: prune these")
+            }
+            Self::ArchiveIndex => f.write_str(
+                "the archive's symbol index is not in GNU's format\n\
+                 hint: create the archive with `llvm-ar --format=gnu`",
+            ),
+            Self::NestedArchive => f.write_str("archives in archives are not pruned"),
+            Self::OffloadBinary(problem) => problem.fmt(f),
+            Self::Inflate(problem) => problem.fmt(f),
+            Self::WriteBinary(problem) => problem.fmt(f),
             Self::Bundles(problem) => problem.fmt(f),
             Self::Bundle(problem) => problem.fmt(f),
             Self::Compressed(problem) => problem.fmt(f),

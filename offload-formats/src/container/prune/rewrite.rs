@@ -12,41 +12,20 @@ use super::elf_headers::{
 use super::error::{PruneError, PruneProblem};
 use super::layout::{MovedBlock, PruneLayout, UnitSection};
 use super::pointers::pointers;
-use super::units::{PruneCounts, units};
+use super::units::{PruneCounts, PrunedFile, UNIT_SECTIONS, units};
 use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
 use crate::format::pieces::Piece;
 
-/// A pruned file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PrunedFile {
-    /// The new file. Input 0 is the old one.
-    pub pieces: Vec<Piece>,
-    /// Size of the new file in bytes.
-    pub size: u64,
-    /// Kept and removed images.
-    pub counts: PruneCounts,
-    /// Images that were copied: their ranges in the old and in the new file.
-    pub copied: Vec<(Range<u64>, Range<u64>)>,
-}
-
-/// Sections of units.
-const SECTIONS: [&str; 3] = [".hip_fatbin", ".nv_fatbin", "__nv_relfatbin"];
-
-/// Prunes an ELF file.
-pub(super) fn elf<'d, R: ReadAt<'d>>(
+/// Prunes a linked ELF file.
+pub(super) fn linked<'d, R: ReadAt<'d>>(
     data: R,
+    headers: &ElfHeaders,
     choice: &PruneChoice,
     limit: u64,
 ) -> Result<PrunedFile, PruneError> {
-    let whole = |problem| PruneError {
-        section: None,
-        problem,
-    };
-    let headers = ElfHeaders::read(data).map_err(whole)?;
     let (mut sections, mut counts) = (Vec::new(), PruneCounts::default());
-    for name in SECTIONS {
+    for name in UNIT_SECTIONS {
         let Some(index) = headers.find(name) else {
             continue;
         };
@@ -58,40 +37,35 @@ pub(super) fn elf<'d, R: ReadAt<'d>>(
         if header.size == 0 || !header.is_allocated() || !has_units {
             continue;
         }
-        let here = |problem| PruneError {
-            section: Some(name.as_bytes().to_vec()),
-            problem,
-        };
+        let here = |problem| PruneError::in_section(name.as_bytes(), problem);
         let units = units(data, header.range(), choice, limit, &mut counts).map_err(here)?;
-        sections.push(UnitSection::new(&headers, index, units).map_err(here)?);
+        sections.push(UnitSection::new(headers, index, units).map_err(here)?);
     }
     if sections.is_empty() {
-        return Err(whole(PruneProblem::NoImages));
+        return Err(PruneError::whole(no_units(data, headers)));
     }
     if counts.removed.is_empty() {
-        return Ok(unchanged(&headers, sections, counts));
+        let units = sections.into_iter().flat_map(|section| section.units);
+        return Ok(PrunedFile::unchanged(headers.size, units, counts));
     }
-    let layout = PruneLayout::new(&headers, sections).map_err(whole)?;
+    let layout = PruneLayout::new(headers, sections).map_err(PruneError::whole)?;
     let rewriter = Rewriter {
         data,
-        headers: &headers,
+        headers,
         layout: &layout,
     };
-    rewriter.file(counts).map_err(whole)
+    rewriter.file(counts).map_err(PruneError::whole)
 }
 
-/// Returns the old file, from which nothing is removed.
-fn unchanged(headers: &ElfHeaders, sections: Vec<UnitSection>, counts: PruneCounts) -> PrunedFile {
-    let units = sections.into_iter().flat_map(|section| section.units);
-    let copied = units.flat_map(|unit| unit.copied);
-    PrunedFile {
-        pieces: vec![Piece::Copy {
-            input: 0,
-            range: 0..headers.size,
-        }],
-        size: headers.size,
-        counts,
-        copied: copied.map(|(old, _)| (old.clone(), old)).collect(),
+/// Returns the reason why a linked file has no sections of units: it has none, or images elsewhere.
+fn no_units<'d, R: ReadAt<'d>>(data: R, headers: &ElfHeaders) -> PruneProblem {
+    let mut sections = headers.sections.iter();
+    let has_binary = sections.any(|section| {
+        section.has_content() && Magic::at(data, section.range()) == Magic::OffloadBinary
+    });
+    match has_binary {
+        true => PruneProblem::LinkedTable,
+        false => PruneProblem::NoImages,
     }
 }
 
@@ -134,6 +108,7 @@ impl<'d, R: ReadAt<'d>> Rewriter<'_, R> {
             pieces,
             counts,
             copied,
+            left: Vec::new(),
         })
     }
 

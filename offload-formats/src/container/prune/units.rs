@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-use super::PruneProblem;
 use super::choice::PruneChoice;
+use super::error::{PruneError, PruneProblem};
 use crate::format::bundle::{self, Bundle, BundleImage, BundleLayout};
 use crate::format::bundles::{self, AnyBundle};
 use crate::format::bytes::{Cursor, ReadAt};
@@ -20,7 +20,47 @@ const PAGE: u64 = 0x1000;
 /// Alignment of CUDA's fat binaries.
 const FATBIN_ALIGNMENT: u64 = 8;
 
-/// A bundle or a fat binary, which a wrapper registers.
+/// Sections of bundles and fat binaries.
+pub(super) const UNIT_SECTIONS: [&str; 3] = [".hip_fatbin", ".nv_fatbin", "__nv_relfatbin"];
+
+/// A pruned file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PrunedFile {
+    /// The new file. Input 0 is the old one.
+    pub pieces: Vec<Piece>,
+    /// Size of the new file in bytes.
+    pub size: u64,
+    /// Kept and removed images.
+    pub counts: PruneCounts,
+    /// Images that were copied: their ranges in the old and in the new file.
+    pub copied: Vec<(Range<u64>, Range<u64>)>,
+    /// Archive members that stay as they are, because their images are of a kind that is not pruned.
+    pub left: Vec<PruneError>,
+}
+
+impl PrunedFile {
+    /// Returns a file of that size, from which nothing is removed.
+    pub(super) fn unchanged(
+        size: u64,
+        units: impl Iterator<Item = PrunedUnit>,
+        counts: PruneCounts,
+    ) -> Self {
+        let copied = units.flat_map(|unit| unit.copied);
+        Self {
+            pieces: vec![Piece::Copy {
+                input: 0,
+                range: 0..size,
+            }],
+            size,
+            counts,
+            copied: copied.map(|(old, _)| (old.clone(), old)).collect(),
+            left: Vec::new(),
+        }
+    }
+}
+
+/// A bundle or a fat binary, which a wrapper registers, or an offload binary.
 #[derive(Debug)]
 pub(super) struct PrunedUnit {
     /// Range in the old file.
@@ -47,7 +87,23 @@ pub struct PruneCounts {
 }
 
 impl PruneCounts {
-    fn add(&mut self, target: &str, size: u64, is_kept: bool) {
+    /// Adds the counts of another part.
+    pub fn append(&mut self, other: &Self) {
+        self.empty += other.empty;
+        let maps = [
+            (&mut self.kept, &other.kept),
+            (&mut self.removed, &other.removed),
+        ];
+        for (map, others) in maps {
+            for (target, (count, bytes)) in others {
+                let (all, size) = map.entry(target.clone()).or_default();
+                *all += count;
+                *size = size.saturating_add(*bytes);
+            }
+        }
+    }
+
+    pub(super) fn add(&mut self, target: &str, size: u64, is_kept: bool) {
         let map = match is_kept {
             true => &mut self.kept,
             false => &mut self.removed,

@@ -225,6 +225,26 @@ fn walks_over_padding_and_keeps_what_precedes_damage() {
 }
 
 #[test]
+fn decompresses_a_group_once() {
+    let entries = read(GROUPED).unwrap();
+    let last = entries.last().unwrap().image.clone();
+    let group: Vec<&FatbinEntry> = entries.iter().filter(|entry| entry.image == last).collect();
+    assert!(group.len() > 1);
+    let mut unpacker = FatbinUnpacker::new(GROUPED, LIMIT);
+    let images = group
+        .iter()
+        .map(|entry| unpacker.image(entry).unwrap().to_vec());
+    let expected: Vec<Vec<u8>> = images.collect();
+    let mut last = unpacker.into_last();
+    for (entry, expected) in group.iter().zip(expected) {
+        // Without the file.
+        let mut unpacker = FatbinUnpacker::new(&[][..], LIMIT).with_last(last);
+        assert_eq!(unpacker.image(entry).unwrap(), expected);
+        last = unpacker.into_last();
+    }
+}
+
+#[test]
 fn says_why_an_image_cannot_be_unpacked() {
     let message = |bytes: &[u8], limit| {
         let entry = read(bytes).unwrap().remove(0);

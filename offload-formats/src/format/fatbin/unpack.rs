@@ -16,8 +16,15 @@ use crate::format::lz4::{self, Lz4Error};
 pub struct FatbinUnpacker<R> {
     data: R,
     limit: u64,
-    /// Range of the stored bytes in the file, and the decompressed bytes.
-    last: Option<(Range<u64>, Vec<u8>)>,
+    last: Option<UnpackedBytes>,
+}
+
+/// The last bytes that a [`FatbinUnpacker`] decompressed. Another one for the same data can use them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnpackedBytes {
+    /// Range of the stored bytes in the data.
+    range: Range<u64>,
+    bytes: Vec<u8>,
 }
 
 impl<'d, R: ReadAt<'d>> FatbinUnpacker<R> {
@@ -28,6 +35,18 @@ impl<'d, R: ReadAt<'d>> FatbinUnpacker<R> {
             limit,
             last: None,
         }
+    }
+
+    /// Uses bytes that an unpacker for the same data has decompressed.
+    #[must_use]
+    pub fn with_last(self, last: Option<UnpackedBytes>) -> Self {
+        Self { last, ..self }
+    }
+
+    /// Returns the last decompressed bytes.
+    #[must_use]
+    pub fn into_last(self) -> Option<UnpackedBytes> {
+        self.last
     }
 
     /// Returns the bytes of an image. PTX ends with a NUL, and other images that are stored uncompressed or in a
@@ -47,11 +66,12 @@ impl<'d, R: ReadAt<'d>> FatbinUnpacker<R> {
             return bytes.map_err(FatbinUnpackError::Outside);
         };
         let kept = self.last.take();
-        let bytes = match kept.filter(|(range, _)| *range == entry.image) {
-            Some((_, bytes)) => bytes,
+        let bytes = match kept.filter(|kept| kept.range == entry.image) {
+            Some(kept) => kept.bytes,
             None => self.decompress(entry, compression)?,
         };
-        let (_, bytes) = self.last.insert((entry.image.clone(), bytes));
+        let range = entry.image.clone();
+        let bytes = &self.last.insert(UnpackedBytes { range, bytes }).bytes;
         let Some(group) = &entry.group else {
             return Ok(bytes);
         };

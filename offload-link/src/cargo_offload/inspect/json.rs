@@ -42,6 +42,8 @@ pub(super) struct InspectedFile {
 #[derive(Serialize)]
 struct InspectedContainer {
     members: Vec<String>,
+    /// Size in the file of the compressed member of a zip file that contains it.
+    packed_size: Option<u64>,
     section: Option<String>,
     format: &'static str,
     offset: u64,
@@ -143,6 +145,7 @@ impl InspectedFile {
                 let mut container = InspectedContainer::of(container, &mut numbering);
                 let members = part.members.iter().map(|member| lossy(member));
                 container.members.splice(0..0, members);
+                container.packed_size = part.packed_size;
                 containers.push(container);
             }
         }
@@ -161,6 +164,7 @@ impl InspectedContainer {
         let compression = container.compression.as_ref();
         Self {
             members: container.members.iter().map(|name| lossy(name)).collect(),
+            packed_size: None,
             section: container.section.as_ref().map(|name| lossy(name)),
             format: container.format.name(),
             offset: container.range.start,

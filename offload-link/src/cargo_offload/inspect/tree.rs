@@ -95,9 +95,13 @@ fn print_part(
 fn place_of(part: &FilePart, container: &ImageContainer) -> Vec<String> {
     let members = part.members.iter().chain(&container.members);
     let members = members.map(|member| terminal(&**member).to_string());
+    let packed = part.packed_size.iter().map(|packed| {
+        let (packed, size) = (text::size(*packed), text::size(part.size));
+        format!("compressed, {packed} of {size}")
+    });
     let section = container.section.iter();
     let section = section.map(|name| format!("section {}", terminal(&**name)));
-    members.chain(section).collect()
+    members.chain(packed).chain(section).collect()
 }
 
 fn container_text(container: &ImageContainer) -> String {

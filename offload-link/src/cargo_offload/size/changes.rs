@@ -1,11 +1,13 @@
 //! The difference of two files, by target.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use anstyle::Style;
+use offload_formats::escape::terminal;
 
 use super::measure::{ImageSizes, MeasuredFile};
+use crate::cargo_offload::kernels::shown_name;
 use crate::cargo_offload::text::{self, Align, FAINT, NAME, TARGET, TextTable};
 
 /// Sizes for a target in both files, by the target's name.
@@ -21,6 +23,34 @@ pub(super) fn by_target<'a>(
         (target.as_str(), old, new)
     });
     rows.collect()
+}
+
+/// Images and code size of a kernel in both files.
+pub(super) struct ChangedKernel<'a> {
+    pub(super) symbol: &'a str,
+    pub(super) old: (usize, u64),
+    pub(super) new: (usize, u64),
+}
+
+/// Lists the kernels that differ, those with the largest change first; `None` if kernels were not read.
+pub(super) fn changed_kernels<'a>(
+    old: &'a MeasuredFile,
+    new: &'a MeasuredFile,
+) -> Option<Vec<ChangedKernel<'a>>> {
+    let (old, new) = (old.kernels.as_ref()?, new.kernels.as_ref()?);
+    let mut kernels: BTreeMap<&str, [(usize, u64); 2]> = BTreeMap::new();
+    for (place, list) in [old, new].into_iter().enumerate() {
+        for kernel in list {
+            let sizes = kernels.entry(&kernel.symbol).or_default();
+            sizes[place] = (kernel.images, kernel.code_size);
+        }
+    }
+    let changed = kernels.into_iter().filter(|(_, [old, new])| old != new);
+    let changed = changed.map(|(symbol, [old, new])| ChangedKernel { symbol, old, new });
+    let mut changed: Vec<ChangedKernel<'a>> = changed.collect();
+    // Stable: kernels with the same change stay in the order of their symbols.
+    changed.sort_by_key(|kernel| std::cmp::Reverse(kernel.old.1.abs_diff(kernel.new.1)));
+    Some(changed)
 }
 
 /// Returns the difference for people, with its sign.
@@ -42,6 +72,7 @@ fn images(old: usize, new: usize) -> String {
 pub(super) fn print(
     old: &MeasuredFile,
     new: &MeasuredFile,
+    top: usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let plain = Style::new();
@@ -61,6 +92,7 @@ pub(super) fn print(
         (Align::Right, plain),
     ];
     let mut table = TextTable::new(columns);
+    let kernels = changed_kernels(old, new);
     for (target, old, new) in by_target(old, new) {
         table.push([
             target.to_owned(),
@@ -79,5 +111,37 @@ pub(super) fn print(
         text::size(new),
         change(old, new),
     ]);
+    table.print("  ", out)?;
+    match kernels {
+        Some(kernels) => print_kernels(&kernels, top, out),
+        None => Ok(()),
+    }
+}
+
+fn print_kernels(
+    kernels: &[ChangedKernel<'_>],
+    top: usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let count = text::count(kernels.len(), "kernel");
+    writeln!(out, "{count} changed")?;
+    let plain = Style::new();
+    let columns = [
+        (Align::Right, FAINT),
+        (Align::Right, plain),
+        (Align::Right, plain),
+        (Align::Right, plain),
+        (Align::Left, plain),
+    ];
+    let mut table = TextTable::new(columns);
+    for kernel in kernels.iter().take(top) {
+        table.push([
+            images(kernel.old.0, kernel.new.0),
+            text::size(kernel.old.1),
+            text::size(kernel.new.1),
+            change(kernel.old.1, kernel.new.1),
+            terminal(&shown_name(kernel.symbol)).to_string(),
+        ]);
+    }
     table.print("  ", out)
 }

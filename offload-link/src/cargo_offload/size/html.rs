@@ -2,8 +2,11 @@
 
 use std::fmt::Write as _;
 
+use offload_formats::escape::terminal;
+
 use super::measure::MeasuredFile;
 use super::svg::{self, escaped};
+use crate::cargo_offload::kernels::shown_name;
 use crate::cargo_offload::text;
 
 const HEAD: &str = "\
@@ -24,8 +27,9 @@ td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
 /// Sorts by the clicked column; a second click reverses the order.
 const SCRIPT: &str = "\
 <script>
-document.querySelectorAll('th').forEach((head, column) => head.onclick = () => {
-  const body = document.querySelector('tbody'), value = row => row.cells[column].dataset.v;
+document.querySelectorAll('th').forEach(head => head.onclick = () => {
+  const body = head.closest('table').tBodies[0], column = head.cellIndex;
+  const value = row => row.cells[column].dataset.v;
   const up = head.dataset.up = head.dataset.up === '1' ? '0' : '1';
   const compare = (a, b) => head.classList.contains('n') ? a - b : a < b ? -1 : a > b ? 1 : 0;
   [...body.rows].sort((a, b) => (up === '1' ? 1 : -1) * compare(value(a), value(b)))
@@ -55,6 +59,19 @@ pub(super) fn page(file: &MeasuredFile) -> String {
         }
     }
     html += "</tbody></table>\n";
+    if let Some(kernels) = &file.kernels {
+        html += "<table><thead><tr><th>kernel</th><th class=\"n\">images</th><th class=\"n\">code</th></tr></thead>\n<tbody>\n";
+        for kernel in kernels {
+            let name = escaped(&terminal(&shown_name(&kernel.symbol)).to_string());
+            let images = kernel.images;
+            let _ = writeln!(
+                html,
+                "<tr><td data-v=\"{name}\">{name}</td><td class=\"n\" data-v=\"{images}\">{images}</td>{}</tr>",
+                cell(kernel.code_size)
+            );
+        }
+        html += "</tbody></table>\n";
+    }
     html += SCRIPT;
     html
 }

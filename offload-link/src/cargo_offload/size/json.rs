@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::changes::by_target;
+use super::changes::{by_target, changed_kernels};
 use super::measure::{ImageSizes, MeasuredContainer, MeasuredFile};
 use crate::cargo_offload::kernels::shown_name;
 
@@ -17,6 +17,27 @@ pub(super) struct SizeDocument<'a> {
     /// Left out unless kernels were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     kernels: Option<Vec<SizedKernel<'a>>>,
+    /// Left out unless duplicates were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicates: Option<Vec<SizedDuplicates<'a>>>,
+    /// Left out unless compression was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compression: Option<SizedCompression>,
+}
+
+#[derive(Serialize)]
+struct SizedDuplicates<'a> {
+    target: &'a str,
+    images: &'a [usize],
+    size: u64,
+    wasted: u64,
+}
+
+#[derive(Serialize)]
+struct SizedCompression {
+    bundles: usize,
+    plain: u64,
+    packed: u64,
 }
 
 #[derive(Serialize)]
@@ -44,6 +65,7 @@ struct Sizes {
 #[derive(Serialize)]
 struct SizedContainer<'a> {
     place: &'a str,
+    index: usize,
     format: &'static str,
     stored: u64,
     unpacked: u64,
@@ -66,6 +88,23 @@ pub(super) struct DiffDocument<'a> {
     old: SizedFile<'a>,
     new: SizedFile<'a>,
     targets: Vec<TargetChange<'a>>,
+    /// Left out unless kernels were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernels: Option<Vec<KernelChange<'a>>>,
+}
+
+#[derive(Serialize)]
+struct KernelChange<'a> {
+    symbol: &'a str,
+    name: String,
+    old: KernelSizes,
+    new: KernelSizes,
+}
+
+#[derive(Serialize)]
+struct KernelSizes {
+    images: usize,
+    code_size: u64,
 }
 
 #[derive(Serialize)]
@@ -120,6 +159,20 @@ impl<'a> SizeDocument<'a> {
                 });
                 kernels.collect()
             }),
+            duplicates: file.duplicates.as_ref().map(|duplicates| {
+                let duplicates = duplicates.iter().map(|same| SizedDuplicates {
+                    target: &same.target,
+                    images: &same.images,
+                    size: same.size,
+                    wasted: same.wasted(),
+                });
+                duplicates.collect()
+            }),
+            compression: file.compression.map(|all| SizedCompression {
+                bundles: all.bundles,
+                plain: all.plain,
+                packed: all.packed,
+            }),
         }
     }
 }
@@ -136,6 +189,7 @@ impl<'a> SizedContainer<'a> {
         });
         Self {
             place: &container.place,
+            index: container.index,
             format: container.format.name(),
             stored: container.stored,
             unpacked: container.unpacked(),
@@ -163,6 +217,16 @@ impl<'a> DiffDocument<'a> {
             old: one,
             new: two,
             targets: targets.collect(),
+            kernels: changed_kernels(old, new).map(|changes| {
+                let sizes = |(images, code_size)| KernelSizes { images, code_size };
+                let changes = changes.into_iter().map(|change| KernelChange {
+                    symbol: change.symbol,
+                    name: shown_name(change.symbol),
+                    old: sizes(change.old),
+                    new: sizes(change.new),
+                });
+                changes.collect()
+            }),
         }
     }
 }

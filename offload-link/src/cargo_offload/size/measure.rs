@@ -10,17 +10,27 @@ use crate::cargo_offload::images::{FileImages, FilePart};
 use crate::cargo_offload::inputs::OpenInput;
 use crate::cargo_offload::kernels::FileKernels;
 
+use super::compression::EstimatedCompression;
+use super::duplicates::DuplicateImages;
+
 /// Sizes of a file. All are in bytes.
 pub(super) struct MeasuredFile {
     /// Path for people.
     pub(super) name: String,
-    /// Size of the file. Members of thin archives are other files, and count, too.
+    /// Size of the file. Members of thin archives are other files, and count, too; members of zip files are in the file.
     pub(super) size: u64,
     pub(super) targets: BTreeMap<String, ImageSizes>,
     /// Containers of images in file order.
     pub(super) containers: Vec<MeasuredContainer>,
     /// Kernels, the largest first; `None` if they were not read.
     pub(super) kernels: Option<Vec<MeasuredKernel>>,
+    /// Code of each kernel by target, in the order of symbols: its share of the size in the file. Empty if kernels were
+    /// not read.
+    pub(super) target_kernels: BTreeMap<String, Vec<(String, u64)>>,
+    /// Images that are the same; `None` unless they were looked for.
+    pub(super) duplicates: Option<Vec<DuplicateImages>>,
+    /// Sizes of bundles with and without compression; `None` unless they were compressed.
+    pub(super) compression: Option<EstimatedCompression>,
 }
 
 /// Code of the kernels of one name in all images.
@@ -65,6 +75,10 @@ pub(super) struct ImageSizes {
 pub(super) struct MeasuredContainer {
     /// Place for people: members, section, offset.
     pub(super) place: String,
+    /// Members and section alone.
+    around: String,
+    /// Index among the containers of the section or file.
+    pub(super) index: usize,
     pub(super) format: ContainerFormat,
     /// Size in the file.
     pub(super) stored: u64,
@@ -86,13 +100,18 @@ pub(super) struct MeasuredImage {
 impl MeasuredFile {
     /// Measures the images of a file, and its kernels if they were read.
     pub(super) fn of(input: &OpenInput, found: &FileImages, kernels: Option<&FileKernels>) -> Self {
-        let sizes = found.parts.iter().map(|part| part.size);
+        let files = found.parts.iter();
+        let files = files.filter(|part| part.packed_size.is_none());
+        let sizes = files.map(|part| part.size);
         let mut file = Self {
             name: terminal(input.name.as_path()).to_string(),
             size: sizes.fold(0, u64::saturating_add),
             targets: BTreeMap::new(),
             containers: Vec::new(),
             kernels: kernels.map(MeasuredKernel::list),
+            target_kernels: BTreeMap::new(),
+            duplicates: None,
+            compression: None,
         };
         let mut number = 0;
         for part in &found.parts {
@@ -107,7 +126,46 @@ impl MeasuredFile {
                 file.containers.push(measured);
             }
         }
+        file.number_containers();
+        if let Some(kernels) = kernels {
+            file.add_target_kernels(kernels);
+        }
         file
+    }
+
+    /// Numbers the containers of each section or file.
+    fn number_containers(&mut self) {
+        let mut next: BTreeMap<String, usize> = BTreeMap::new();
+        for container in &mut self.containers {
+            let index = next.entry(container.around.clone()).or_default();
+            container.index = *index;
+            *index += 1;
+        }
+    }
+
+    fn add_target_kernels(&mut self, kernels: &FileKernels) {
+        let mut targets: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
+        for image in self
+            .containers
+            .iter()
+            .flat_map(|container| &container.images)
+        {
+            let Some(list) = kernels.of(image.number) else {
+                continue;
+            };
+            let sizes = targets.entry(&image.target).or_default();
+            for kernel in list {
+                let code = kernel.code_size.unwrap_or(0).min(image.unpacked);
+                let size = sizes.entry(&kernel.name).or_default();
+                *size = size.saturating_add(part_of(image.stored, code, image.unpacked));
+            }
+        }
+        let targets = targets.into_iter().map(|(target, sizes)| {
+            let sizes = sizes.into_iter();
+            let sizes = sizes.map(|(symbol, size)| (symbol.to_owned(), size));
+            (target.to_owned(), sizes.collect())
+        });
+        self.target_kernels = targets.collect();
     }
 
     /// Returns the size of all images, unpacked.
@@ -130,13 +188,19 @@ impl MeasuredContainer {
         inside: &[PlacedImage<'_>],
         number: &mut usize,
     ) -> Self {
-        let is_compressed = container.compression.is_some();
+        let around = around(part, container);
+        let is_compressed = container.compression.is_some() || part.packed_size.is_some();
         let sizes = inside.iter().map(|placed| placed.image.stored_size);
         let whole = sizes.fold(0, u64::saturating_add);
         let stored = match container.format {
             // Its range is the whole object's.
             ContainerFormat::ObjectBundle => whole,
             _ => container.range.end.saturating_sub(container.range.start),
+        };
+        // The size of a compressed member is shared among its parts by their unpacked sizes.
+        let stored = match part.packed_size {
+            Some(packed) => part_of(packed, stored.min(part.size), part.size),
+            None => stored,
         };
         let images = inside.iter().map(|placed| {
             let stored_size = placed.image.stored_size;
@@ -153,7 +217,9 @@ impl MeasuredContainer {
             }
         });
         Self {
-            place: place(part, container),
+            place: place(&around, container),
+            around,
+            index: 0,
             format: container.format,
             stored,
             is_compressed,
@@ -175,14 +241,22 @@ fn part_of(whole: u64, size: u64, all: u64) -> u64 {
     u64::try_from(part).expect("an image is no larger than all images together")
 }
 
-fn place(part: &FilePart, container: &ImageContainer) -> String {
+/// Returns the members and the section around a container.
+fn around(part: &FilePart, container: &ImageContainer) -> String {
     let members = part.members.iter().chain(&container.members);
     let members = members.map(|member| terminal(&**member).to_string());
     let section = container.section.iter();
     let section = section.map(|name| terminal(&**name).to_string());
-    let offset = std::iter::once(format!("{:#x}", container.range.start));
-    let places: Vec<String> = members.chain(section).chain(offset).collect();
+    let places: Vec<String> = members.chain(section).collect();
     places.join(" ")
+}
+
+fn place(around: &str, container: &ImageContainer) -> String {
+    let offset = container.range.start;
+    match around {
+        "" => format!("{offset:#x}"),
+        around => format!("{around} {offset:#x}"),
+    }
 }
 
 #[cfg(test)]

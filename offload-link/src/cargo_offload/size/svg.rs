@@ -1,9 +1,12 @@
-//! The treemap of a file's images as SVG: light and dark, without script.
+//! The treemap of a file's images or kernels as SVG: light and dark, without script.
 
 use std::fmt::Write as _;
 
-use super::measure::{MeasuredFile, MeasuredImage};
+use offload_formats::escape::terminal;
+
+use super::measure::MeasuredFile;
 use super::treemap::{Rectangle, divide};
+use crate::cargo_offload::kernels::shown_name;
 use crate::cargo_offload::text;
 
 /// Size of the picture in pixels.
@@ -37,7 +40,18 @@ struct TreemapGroup<'a> {
     label: String,
     size: u64,
     class: String,
-    images: Vec<(&'a MeasuredImage, String)>,
+    /// The largest first.
+    items: Vec<TreemapItem<'a>>,
+    /// Noun for several items that are too small for rectangles.
+    noun: &'static str,
+}
+
+/// An image or a kernel in the picture.
+struct TreemapItem<'a> {
+    size: u64,
+    name: std::borrow::Cow<'a, str>,
+    /// Text for the pointer.
+    title: String,
 }
 
 /// Returns the picture.
@@ -85,7 +99,14 @@ fn groups(file: &MeasuredFile) -> Vec<TreemapGroup<'_>> {
             label: format!("{target} {}", text::size(sizes.stored)),
             size: sizes.stored,
             class: format!("c{}", index % COLORS),
-            images: images(file, target),
+            items: match file.target_kernels.get(target) {
+                Some(kernels) => kernel_items(kernels, target, sizes.stored),
+                None => image_items(file, target),
+            },
+            noun: match file.target_kernels.contains_key(target) {
+                true => "smaller kernel",
+                false => "smaller image",
+            },
         })
         .collect();
     let images: u64 = groups.iter().map(|group| group.size).sum();
@@ -94,7 +115,8 @@ fn groups(file: &MeasuredFile) -> Vec<TreemapGroup<'_>> {
         label: format!("host code and data {}", text::size(remainder)),
         size: remainder,
         class: "h".to_owned(),
-        images: Vec::new(),
+        items: Vec::new(),
+        noun: "",
     });
     groups.retain(|group| group.size > 0);
     // The order is total: labels differ.
@@ -102,16 +124,54 @@ fn groups(file: &MeasuredFile) -> Vec<TreemapGroup<'_>> {
     groups
 }
 
-/// Returns the images for a target with their places, the largest first.
-fn images<'a>(file: &'a MeasuredFile, target: &str) -> Vec<(&'a MeasuredImage, String)> {
+/// Returns the images for a target, the largest first.
+fn image_items<'a>(file: &'a MeasuredFile, target: &str) -> Vec<TreemapItem<'a>> {
     let mut images = Vec::new();
     for container in &file.containers {
         let inside = container.images.iter();
         let inside = inside.filter(|image| image.target == target && image.stored > 0);
-        images.extend(inside.map(|image| (image, container.place.clone())));
+        images.extend(inside.map(|image| (image, &container.place)));
     }
     images.sort_by_key(|(image, _)| (std::cmp::Reverse(image.stored), image.number));
-    images
+    let items = images.into_iter().map(|(image, place)| TreemapItem {
+        size: image.stored,
+        name: place.into(),
+        title: format!(
+            "{place}: image {}, {}, {}",
+            image.number,
+            image.target,
+            text::size(image.stored)
+        ),
+    });
+    items.collect()
+}
+
+/// Returns the kernels for a target, the largest first, and the remainder of its images. Sizes are shares of `stored`,
+/// the size of the images in the file.
+fn kernel_items<'a>(kernels: &[(String, u64)], target: &str, stored: u64) -> Vec<TreemapItem<'a>> {
+    let kernels = kernels.iter().filter(|(_, size)| *size > 0);
+    let mut items: Vec<TreemapItem<'a>> = kernels
+        .map(|(symbol, size)| {
+            let name = terminal(&shown_name(symbol)).to_string();
+            TreemapItem {
+                size: *size,
+                title: format!("{name}: {target}, {}", text::size(*size)),
+                name: name.into(),
+            }
+        })
+        .collect();
+    let code = items.iter().map(|item| item.size).sum::<u64>();
+    let name = "data, headers, other functions";
+    let size = stored.saturating_sub(code);
+    items.push(TreemapItem {
+        size,
+        name: name.into(),
+        title: format!("{name}: {target}, {}", text::size(size)),
+    });
+    items.retain(|item| item.size > 0);
+    // Stable: kernels of one size stay in the order of their symbols.
+    items.sort_by_key(|item| std::cmp::Reverse(item.size));
+    items
 }
 
 fn draw_group(group: &TreemapGroup<'_>, place: Rectangle, svg: &mut String) {
@@ -129,55 +189,47 @@ fn draw_group(group: &TreemapGroup<'_>, place: Rectangle, svg: &mut String) {
         );
     }
     *svg += "</g>\n";
-    if group.images.len() < 2 {
+    if group.items.len() < 2 {
         return;
     }
     let top = if is_labeled { LABEL } else { 2.0 };
     let inside = place.inside(2.0, top);
-    let (large, small) = split(group, inside);
-    let small_size: u64 = small.iter().map(|(image, _)| image.stored).sum();
-    let mut sizes: Vec<u64> = large.iter().map(|(image, _)| image.stored).collect();
+    let (large, small) = split(&group.items, inside);
+    let small_size: u64 = small.iter().map(|item| item.size).sum();
+    let mut sizes: Vec<u64> = large.iter().map(|item| item.size).collect();
     if small_size > 0 {
         sizes.push(small_size);
     }
     let mut places = divide(&sizes, inside).into_iter();
-    for ((image, container), place) in large.iter().zip(places.by_ref()) {
-        let label = format!(
-            "{container}: image {}, {}, {}",
-            image.number,
-            image.target,
-            text::size(image.stored)
-        );
-        draw_image(class, &label, container, place, svg);
+    for (item, place) in large.iter().zip(places.by_ref()) {
+        draw_item(class, &item.title, &item.name, place, svg);
     }
     if let Some(place) = places.next() {
         let label = format!(
             "{}, {}",
-            text::count(small.len(), "smaller image"),
+            text::count(small.len(), group.noun),
             text::size(small_size)
         );
-        draw_image(class, &label, &label, place, svg);
+        draw_item(class, &label, &label, place, svg);
     }
 }
 
-type PlacedSizes<'a> = &'a [(&'a MeasuredImage, String)];
+type TreemapItems<'a, 'b> = &'a [TreemapItem<'b>];
 
-/// Divides the images of a group into those with a rectangle of their own and the smaller ones.
-fn split<'a>(group: &'a TreemapGroup<'_>, inside: Rectangle) -> (PlacedSizes<'a>, PlacedSizes<'a>) {
-    let all: u64 = group.images.iter().map(|(image, _)| image.stored).sum();
+/// Divides items into those with a rectangle of their own and the smaller ones.
+fn split<'a, 'b>(
+    items: TreemapItems<'a, 'b>,
+    inside: Rectangle,
+) -> (TreemapItems<'a, 'b>, TreemapItems<'a, 'b>) {
+    let all: u64 = items.iter().map(|item| item.size).sum();
     let area = inside.width * inside.height;
-    let is_large = |(image, _): &(&MeasuredImage, String)| {
-        image.stored as f64 / all.max(1) as f64 * area >= SMALLEST
-    };
-    let count = group
-        .images
-        .iter()
-        .take_while(|image| is_large(image))
-        .count();
-    group.images.split_at(count)
+    let is_large =
+        |item: &&TreemapItem<'_>| item.size as f64 / all.max(1) as f64 * area >= SMALLEST;
+    let count = items.iter().take_while(is_large).count();
+    items.split_at(count)
 }
 
-fn draw_image(class: &str, label: &str, name: &str, place: Rectangle, svg: &mut String) {
+fn draw_item(class: &str, label: &str, name: &str, place: Rectangle, svg: &mut String) {
     let label = escaped(label);
     let _ = write!(svg, "<g class=\"c\"><title>{label}</title>");
     rectangle(&format!("{class} s"), place, svg);

@@ -1,0 +1,234 @@
+//! Archives: members are pruned one by one; names, times, owners and modes stay, the symbol index leads to the moved
+//! members.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::choice::PruneChoice;
+use super::error::{PruneError, PruneProblem};
+use super::member;
+use super::units::{PruneCounts, PrunedFile};
+use crate::container::archive::{Archive, ArchiveMember};
+use crate::format::bytes::{Cursor, ReadAt, Window};
+use crate::format::pieces::Piece;
+
+/// Offset and size of the field with the size in a member's header.
+const SIZE_FIELD: (u64, usize) = (48, 10);
+
+/// Prunes the members of an archive.
+pub(super) fn archive<'d, R: ReadAt<'d>>(
+    data: R,
+    choice: &PruneChoice,
+    limit: u64,
+) -> Result<PrunedFile, PruneError> {
+    let end = data.size().unwrap_or(0);
+    let archive = Archive::parse(data, 0..end);
+    let archive = archive.map_err(|problem| PruneError::whole(PruneProblem::Archive(problem)))?;
+    if archive.thin {
+        return Err(PruneError::whole(PruneProblem::ThinArchive));
+    }
+    let mut counts = PruneCounts::default();
+    let (mut changed, mut copied, mut has_images) = (Vec::new(), Vec::new(), false);
+    let mut left = Vec::new();
+    for member in &archive.members {
+        let Some(content) = member.content.clone() else {
+            continue;
+        };
+        let pruned = match member::file(Window::new(data, content.clone()), choice, limit) {
+            Ok(pruned) => pruned,
+            Err(error) if error.problem.is_without_images() => continue,
+            Err(error) if error.problem.is_unsupported() => {
+                left.push(error.in_member(member.name));
+                continue;
+            }
+            Err(error) => return Err(error.in_member(member.name)),
+        };
+        has_images = true;
+        counts.append(&pruned.counts);
+        if pruned.counts.removed.is_empty() {
+            let base = content.start;
+            copied.extend(pruned.copied.into_iter().map(|(old, _)| {
+                let old = old.start + base..old.end + base;
+                (old.clone(), old)
+            }));
+        } else {
+            changed.push((member, content, pruned));
+        }
+    }
+    if !has_images {
+        let none = PruneError::whole(PruneProblem::NoImages);
+        return Err(left.into_iter().next().unwrap_or(none));
+    }
+    let plan = ArchiveRewriter {
+        data,
+        archive: &archive,
+        end,
+    };
+    let mut file = plan.file(changed).map_err(PruneError::whole)?;
+    let unchanged = copied.into_iter().map(|(old, _)| {
+        let new = file.offset(old.start);
+        (old.clone(), new..new + (old.end - old.start))
+    });
+    let unchanged: Vec<_> = unchanged.collect();
+    file.copied.extend(unchanged);
+    Ok(PrunedFile {
+        size: file.pieces.iter().map(Piece::size).sum(),
+        pieces: file.pieces,
+        counts,
+        copied: file.copied,
+        left,
+    })
+}
+
+struct ArchiveRewriter<'a, 'd, R> {
+    data: R,
+    archive: &'a Archive<'d, R>,
+    end: u64,
+}
+
+/// The new archive.
+struct NewArchive {
+    pieces: Vec<Piece>,
+    copied: Vec<(Range<u64>, Range<u64>)>,
+    /// End of each changed member in the old file, and the number of bytes by which the bytes after it move up.
+    shifts: Vec<(u64, u64)>,
+}
+
+impl NewArchive {
+    /// Returns the new offset of bytes that are not in a changed member.
+    fn offset(&self, old: u64) -> u64 {
+        let before = self.shifts.iter().filter(|(end, _)| *end <= old);
+        old - before.map(|(_, shift)| shift).sum::<u64>()
+    }
+}
+
+impl<'d, R: ReadAt<'d>> ArchiveRewriter<'_, 'd, R> {
+    fn file(
+        &self,
+        changed: Vec<(&ArchiveMember<'d>, Range<u64>, PrunedFile)>,
+    ) -> Result<NewArchive, PruneProblem> {
+        let mut new = NewArchive {
+            pieces: Vec::new(),
+            copied: Vec::new(),
+            shifts: Vec::new(),
+        };
+        // Members are at multiples of 2; a padding byte may be missing after the last.
+        for (_, content, pruned) in &changed {
+            let old_size = content.end - content.start;
+            let padded = |size: u64| (content.start + size).next_multiple_of(2);
+            let old_end = padded(old_size).min(self.end.max(content.end));
+            let shift = old_end.checked_sub(padded(pruned.size));
+            new.shifts.push((old_end, shift.ok_or(PruneProblem::Grew)?));
+        }
+        let mut edits: BTreeMap<u64, (u64, Vec<Piece>)> = BTreeMap::new();
+        if !changed.is_empty() {
+            self.change_index(&new, &mut edits)?;
+        }
+        for ((member, content, pruned), (old_end, _)) in changed.into_iter().zip(&new.shifts) {
+            let field = self.size_field(member, &content, pruned.size)?;
+            edits.insert(
+                member.header_offset + SIZE_FIELD.0,
+                (SIZE_FIELD.1 as u64, vec![Piece::Bytes(field)]),
+            );
+            let start = new.offset(content.start);
+            let base = content.start;
+            new.copied
+                .extend(pruned.copied.into_iter().map(|(old, new)| {
+                    let old = old.start + base..old.end + base;
+                    (old, new.start + start..new.end + start)
+                }));
+            let mut pieces: Vec<Piece> = pruned
+                .pieces
+                .into_iter()
+                .map(|piece| moved(piece, base))
+                .collect();
+            if (start + pruned.size) % 2 == 1 {
+                pieces.push(Piece::Bytes(b"\n".to_vec()));
+            }
+            edits.insert(base, (old_end - base, pieces));
+        }
+        let mut position = 0;
+        for (start, (size, pieces)) in edits {
+            new.pieces.push(Piece::Copy {
+                input: 0,
+                range: position..start,
+            });
+            new.pieces.extend(pieces);
+            position = start + size;
+        }
+        new.pieces.push(Piece::Copy {
+            input: 0,
+            range: position..self.end.max(position),
+        });
+        Ok(new)
+    }
+
+    /// Returns the new field with a member's size. A BSD member's name is part of it.
+    fn size_field(
+        &self,
+        member: &ArchiveMember<'d>,
+        content: &Range<u64>,
+        size: u64,
+    ) -> Result<Vec<u8>, PruneProblem> {
+        /// Size of a member's header.
+        const HEADER: u64 = 60;
+        let name = content.start - (member.header_offset + HEADER);
+        let mut field = (name + size).to_string().into_bytes();
+        match field.len() > SIZE_FIELD.1 {
+            true => Err(PruneProblem::Grew),
+            false => {
+                field.resize(SIZE_FIELD.1, b' ');
+                Ok(field)
+            }
+        }
+    }
+
+    /// Changes the offsets in GNU's symbol index; others are an error.
+    fn change_index(
+        &self,
+        new: &NewArchive,
+        edits: &mut BTreeMap<u64, (u64, Vec<Piece>)>,
+    ) -> Result<(), PruneProblem> {
+        for (count, index) in self.archive.indices().iter().enumerate() {
+            let word = match (index.name, count) {
+                (b"/", 0) => 4,
+                (b"/SYM64/", 0) => 8,
+                _ => return Err(PruneProblem::ArchiveIndex),
+            };
+            let Some(content) = index.content.clone() else {
+                continue;
+            };
+            let mut cursor = Cursor::new(self.data, content.clone());
+            let mut number = || -> Result<u64, PruneProblem> {
+                let bytes = cursor
+                    .read(word, "symbol index")
+                    .map_err(PruneProblem::Outside)?;
+                // Big-endian.
+                Ok(bytes
+                    .iter()
+                    .fold(0, |number, byte| number << 8 | u64::from(*byte)))
+            };
+            let count = number()?;
+            let mut offsets = Vec::new();
+            for _ in 0..count {
+                let new = new.offset(number()?).to_be_bytes();
+                let start = new.len() - word as usize;
+                offsets.extend(new.get(start..).expect("a word has at most 8 bytes"));
+            }
+            let size = offsets.len() as u64;
+            edits.insert(content.start + word, (size, vec![Piece::Bytes(offsets)]));
+        }
+        Ok(())
+    }
+}
+
+/// Returns a piece of a member as one of the archive.
+fn moved(piece: Piece, base: u64) -> Piece {
+    match piece {
+        Piece::Copy { input, range } => Piece::Copy {
+            input,
+            range: range.start + base..range.end + base,
+        },
+        piece => piece,
+    }
+}

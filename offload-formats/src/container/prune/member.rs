@@ -1,0 +1,77 @@
+//! A file that is not an archive, and may be a member of one.
+
+use super::PruneProblem;
+use super::binaries::binary_units;
+use super::choice::PruneChoice;
+use super::elf_headers::ElfHeaders;
+use super::error::PruneError;
+use super::units::{PruneCounts, PrunedFile, units};
+use super::{object, rewrite};
+use crate::container::object_bundle::BUNDLE_SECTION;
+use crate::format::bytes::ReadAt;
+use crate::format::magic::Magic;
+use crate::format::pieces::Piece;
+
+/// Prunes an ELF file, or a file of units.
+pub(super) fn file<'d, R: ReadAt<'d>>(
+    data: R,
+    choice: &PruneChoice,
+    limit: u64,
+) -> Result<PrunedFile, PruneError> {
+    let size = data.size().unwrap_or(0);
+    match Magic::at(data, 0..size) {
+        Magic::Elf => {
+            let headers = ElfHeaders::read(data).map_err(PruneError::whole)?;
+            let bundles = BUNDLE_SECTION.as_bytes();
+            if headers.names.iter().any(|name| name.starts_with(bundles)) {
+                return Err(PruneError::whole(PruneProblem::BundleSections));
+            }
+            match headers.is_object() {
+                true => object::object(data, &headers, choice, limit),
+                false => rewrite::linked(data, &headers, choice, limit),
+            }
+        }
+        Magic::Bundle | Magic::CompressedBundle | Magic::Fatbin | Magic::OffloadBinary => {
+            containers(data, choice, limit).map_err(PruneError::whole)
+        }
+        Magic::Archive | Magic::ThinArchive => Err(PruneError::whole(PruneProblem::NestedArchive)),
+        _ => Err(PruneError::whole(PruneProblem::Format)),
+    }
+}
+
+/// Prunes a file that consists of units.
+fn containers<'d, R: ReadAt<'d>>(
+    data: R,
+    choice: &PruneChoice,
+    limit: u64,
+) -> Result<PrunedFile, PruneProblem> {
+    let mut counts = PruneCounts::default();
+    let size = data.size().unwrap_or(0);
+    let units = match Magic::at(data, 0..size) {
+        Magic::OffloadBinary => binary_units(data, 0..size, choice, limit, &mut counts),
+        _ => units(data, 0..size, choice, limit, &mut counts),
+    }?;
+    let (mut pieces, mut end, mut copied) = (Vec::new(), 0_u64, Vec::new());
+    for unit in units {
+        let alignment = match unit.old.start % unit.alignment {
+            0 => unit.alignment,
+            _ => 1,
+        };
+        let start = end.next_multiple_of(alignment);
+        pieces.push(Piece::Zeros(start - end));
+        pieces.extend(unit.pieces);
+        copied.extend(unit.copied.into_iter().map(|(old, place)| {
+            let new = start + place;
+            let size = old.end - old.start;
+            (old, new..new + size)
+        }));
+        end = start + unit.size;
+    }
+    Ok(PrunedFile {
+        pieces,
+        size: end,
+        counts,
+        copied,
+        left: Vec::new(),
+    })
+}

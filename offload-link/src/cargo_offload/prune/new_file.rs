@@ -1,0 +1,131 @@
+//! New files: written beside their place, compared with the old ones, and renamed.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use offload_formats::container::prune::{PruneChoice, PruneCounts, PrunedFile, PtxChoice, prune};
+use offload_formats::escape::terminal;
+use offload_formats::format::bytes::ReadCache;
+use offload_formats::format::pieces::Piece;
+use tempfile::NamedTempFile;
+
+use crate::cargo_offload::error::CargoOffloadError;
+use crate::files::{Opened, Reading, copy_range};
+
+/// Returns the error for an output.
+pub(super) fn failed(output: &Path, problem: &dyn std::fmt::Display) -> CargoOffloadError {
+    CargoOffloadError::new(format_args!("{}: {problem}", terminal(output)))
+}
+
+/// Creates a file beside an output.
+pub(super) fn beside(output: &Path) -> Result<NamedTempFile, CargoOffloadError> {
+    let folder = match output.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let made = tempfile::Builder::new()
+        .prefix(".prune-")
+        .tempfile_in(folder);
+    made.map_err(|error| failed(output, &error))
+}
+
+/// Gives a complete file the permissions of the old one, and its name.
+pub(super) fn name(
+    made: NamedTempFile,
+    old: &Opened,
+    output: &Path,
+) -> Result<(), CargoOffloadError> {
+    let permissions = old.with(|old| Ok(old.metadata()?.permissions()));
+    permissions
+        .and_then(|permissions| made.as_file().set_permissions(permissions))
+        .map_err(|error| failed(output, &error))?;
+    made.persist(output)
+        .map_err(|error| failed(output, &error.error))?;
+    Ok(())
+}
+
+/// Writes the new content of a file or member, and compares it with the old one: the images that were copied are the
+/// same, every pointer leads to a bundle, and the images are those that were kept.
+///
+/// # Errors
+///
+/// Returns a message.
+pub(super) fn write_checked(
+    old: &File,
+    base: u64,
+    pruned: &PrunedFile,
+    new: &File,
+) -> Result<(), String> {
+    let text = |error: io::Error| error.to_string();
+    copy(&[(old, base)], &pruned.pieces, new).map_err(text)?;
+    let again = new.try_clone().map_err(text)?;
+    if !compare((old, base), new, &pruned.copied).map_err(text)? {
+        return Err("an image changed while it was copied; the file was not written".to_owned());
+    }
+    let again = Reading::new(Opened::new(Path::new(""), again, None));
+    check(&again, &pruned.counts, pruned.size)
+        .map_err(|problem| format!("the pruned file is not valid, and was not written: {problem}"))
+}
+
+/// Reads the new content again.
+fn check(new: &std::rc::Rc<Reading>, counts: &PruneCounts, size: u64) -> Result<(), String> {
+    let cache = ReadCache::new(new.part(0..size));
+    let read = prune(&cache, &keep_all(), u64::MAX).map_err(|error| error.to_string())?;
+    match read.counts.kept == counts.kept && read.size == size {
+        true => Ok(()),
+        false => Err("its images are not those that were kept".to_owned()),
+    }
+}
+
+/// Returns the choice that removes nothing.
+pub(super) fn keep_all() -> PruneChoice {
+    PruneChoice::drop(Vec::new(), PtxChoice::Keep)
+}
+
+/// Copies the pieces to the start of a file. Each input is a file and the offset at which the input starts.
+pub(super) fn copy(inputs: &[(&File, u64)], pieces: &[Piece], new: &File) -> io::Result<()> {
+    let mut position = 0;
+    for piece in pieces {
+        match piece {
+            Piece::Bytes(bytes) => new.write_all_at(bytes, position)?,
+            Piece::Copy { input, range } => {
+                let (file, base) = inputs
+                    .get(*input)
+                    .expect("pieces are of the inputs that were given");
+                let range = range.start + base..range.end + base;
+                copy_range(file, range, new, position).map_err(io::Error::from)?;
+            }
+            Piece::Zeros(_) => {}
+        }
+        position += piece.size();
+    }
+    // Zeros are holes.
+    new.set_len(position)
+}
+
+/// Tells whether the images that were copied are the same in both files.
+fn compare(
+    (old, base): (&File, u64),
+    new: &File,
+    copied: &[(Range<u64>, Range<u64>)],
+) -> io::Result<bool> {
+    const PART: u64 = 1 << 20;
+    let (mut one, mut two) = (vec![0; PART as usize], vec![0; PART as usize]);
+    for (before, after) in copied {
+        let mut done = 0;
+        let size = before.end - before.start;
+        while done < size {
+            let count = PART.min(size - done) as usize;
+            old.read_exact_at(&mut one[..count], base + before.start + done)?;
+            new.read_exact_at(&mut two[..count], after.start + done)?;
+            if one[..count] != two[..count] {
+                return Ok(false);
+            }
+            done += count as u64;
+        }
+    }
+    Ok(true)
+}

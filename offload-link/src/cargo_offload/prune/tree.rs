@@ -1,0 +1,98 @@
+//! A folder that is pruned into another one: its subfolders and links, and the places of its files.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use offload_formats::escape::terminal;
+
+use crate::cargo_offload::error::CargoOffloadError;
+use crate::say;
+
+/// A folder, and the folder of the pruned files.
+pub(super) struct PrunedTree<'a> {
+    pub(super) from: &'a Path,
+    pub(super) to: &'a Path,
+}
+
+impl PrunedTree<'_> {
+    /// Returns the place of a new file.
+    pub(super) fn place(&self, file: &Path) -> PathBuf {
+        let relative = file.strip_prefix(self.from);
+        self.to
+            .join(relative.expect("the file was found in the folder"))
+    }
+
+    /// Creates the folders, and copies the links as they are.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the new folder is in the old one, or something cannot be created.
+    pub(super) fn prepare(&self) -> Result<(), CargoOffloadError> {
+        let inside = is_inside(self.to, self.from).map_err(|error| failed(self.to, &error))?;
+        if inside {
+            let text = "the new folder is inside of the old one";
+            return Err(failed(self.to, &text));
+        }
+        self.folder(self.from)
+    }
+
+    fn folder(&self, folder: &Path) -> Result<(), CargoOffloadError> {
+        let new = self.place(folder);
+        let made = fs::create_dir_all(&new).and_then(|()| {
+            // The owner needs to write to it.
+            let mode = fs::metadata(folder)?.permissions().mode() | 0o700;
+            fs::set_permissions(&new, fs::Permissions::from_mode(mode))
+        });
+        made.map_err(|error| failed(&new, &error))?;
+        let entries = fs::read_dir(folder).map_err(|error| failed(folder, &error))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| failed(folder, &error))?;
+            let path = entry.path();
+            let kind = entry.file_type().map_err(|error| failed(&path, &error))?;
+            if kind.is_dir() {
+                self.folder(&path)?;
+            } else if kind.is_symlink() {
+                copy_link(&path, &self.place(&path)).map_err(|error| failed(&path, &error))?;
+            } else if !kind.is_file() {
+                let text = format!(
+                    "{}: is not a regular file, and is not copied",
+                    terminal(&*path)
+                );
+                say::warning("cargo offload prune", &text);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn copy_link(link: &Path, new: &Path) -> io::Result<()> {
+    let target = fs::read_link(link)?;
+    match fs::read_link(new) {
+        Ok(old) if old == target => Ok(()),
+        _ => symlink(target, new),
+    }
+}
+
+/// Copies a file that is not pruned.
+pub(super) fn copy_file(from: &Path, to: &Path) -> Result<(), CargoOffloadError> {
+    fs::copy(from, to)
+        .map(drop)
+        .map_err(|error| failed(to, &error))
+}
+
+/// Tells whether a path, which may not exist yet, is in a folder.
+fn is_inside(path: &Path, folder: &Path) -> io::Result<bool> {
+    let folder = folder.canonicalize()?;
+    let path = std::path::absolute(path)?;
+    // The folders that exist may be links.
+    let existing = path.ancestors().find(|part| part.exists());
+    let existing = existing.unwrap_or(Path::new(OsStr::new("/")));
+    Ok(existing.canonicalize()?.starts_with(folder))
+}
+
+fn failed(path: &Path, problem: &dyn std::fmt::Display) -> CargoOffloadError {
+    CargoOffloadError::new(format_args!("{}: {problem}", terminal(path)))
+}

@@ -1,0 +1,333 @@
+//! Wheels and other zip files: members are pruned one by one, and `RECORD` gets their new hashes and sizes.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::path::Path;
+use std::rc::Rc;
+
+use offload_formats::container::inventory::HEAD_SIZE;
+use offload_formats::container::prune::{PruneChoice, PruneCounts, PrunedFile, prune};
+use offload_formats::escape::terminal;
+use offload_formats::format::bytes::{ReadAt, ReadCache};
+use offload_formats::format::magic::Magic;
+use offload_formats::format::pieces::Piece;
+use offload_formats::format::zip::{NewZipContent, ZipFile, ZipMember, ZipMethod, deflate};
+
+use super::new_file::{copy, keep_all, write_checked};
+use super::record::{WheelRecord, hash};
+use crate::cargo_offload::packed::unpack_if_searched;
+use crate::decompressed;
+use crate::decompressed::DecompressionLimit;
+use crate::files::{Opened, Reading};
+
+/// Largest size of `RECORD` in bytes.
+const RECORD_SIZE: u64 = 64 << 20;
+
+/// A pruned zip file: pieces, of which input 0 is the old file, and input 1 has new content.
+pub(super) struct PrunedZip {
+    pub(super) counts: PruneCounts,
+    /// Members that stay as they are, because their images are of a kind that is not pruned.
+    pub(super) left: Vec<String>,
+    pieces: Vec<Piece>,
+    /// Size of the new file in bytes.
+    pub(super) size: u64,
+    spool: File,
+}
+
+/// Prunes the members of a zip file of that size.
+///
+/// # Errors
+///
+/// Returns a message if the zip file or a member cannot be pruned. `Ok(None)` if no member has images.
+pub(super) fn prune_zip(
+    input: &Rc<Reading>,
+    size: u64,
+    choice: &PruneChoice,
+    limit: &DecompressionLimit,
+) -> Result<Option<PrunedZip>, String> {
+    let cache = ReadCache::new(input.part(0..size));
+    let zip = ZipFile::parse(&cache, 0..size).map_err(|error| error.to_string())?;
+    let mut pruner = ZipPruner {
+        input,
+        choice,
+        memory: limit.memory(),
+        members: limit.files(),
+        counts: PruneCounts::default(),
+        has_images: false,
+        left: Vec::new(),
+        spool: tempfile::tempfile().map_err(unwritten)?,
+        end: 0,
+        new: BTreeMap::new(),
+    };
+    let record = zip
+        .members
+        .iter()
+        .position(|member| is_record(&member.name));
+    let mut lines = record
+        .and_then(|index| zip.members.get(index))
+        .map(|member| read_record(input, member))
+        .transpose()?;
+    for (index, member) in zip.members.iter().enumerate() {
+        let done = pruner.member(index, member, lines.as_mut());
+        done.map_err(|problem| in_member(member, &problem))?;
+    }
+    if !pruner.has_images {
+        return Ok(None);
+    }
+    if !pruner.new.is_empty() {
+        check_unsigned(&zip)?;
+    }
+    if let (Some(index), Some(lines), false) = (record, lines, pruner.new.is_empty()) {
+        let method = zip.members.get(index).map(|member| member.method);
+        pruner
+            .add(
+                index,
+                method.expect("the member is in the list"),
+                &mut &lines.to_bytes()[..],
+            )
+            .map_err(unwritten)?;
+    }
+    let pieces = zip.with_new_content(&cache, &pruner.new);
+    let pieces = pieces.map_err(|error| error.to_string())?;
+    Ok(Some(PrunedZip {
+        counts: pruner.counts,
+        left: pruner.left,
+        size: pieces.iter().map(Piece::size).sum(),
+        pieces,
+        spool: pruner.spool,
+    }))
+}
+
+impl PrunedZip {
+    /// Writes the new file and reads it again: all members are there, and their images are those that were kept.
+    ///
+    /// # Errors
+    ///
+    /// Returns a message.
+    pub(super) fn write(
+        &self,
+        old: &Rc<Reading>,
+        new: &File,
+        limit: &DecompressionLimit,
+    ) -> Result<(), String> {
+        let written = old
+            .file
+            .with(|old| copy(&[(old, 0), (&self.spool, 0)], &self.pieces, new));
+        written.map_err(unwritten)?;
+        let again = new.try_clone().map_err(unwritten)?;
+        let again = Reading::new(Opened::new(Path::new(""), again, None));
+        let read = prune_zip(&again, self.size, &keep_all(), limit);
+        let wrong = |problem: &str| {
+            Err(format!(
+                "the pruned file is not valid, and was not written: {problem}"
+            ))
+        };
+        match read {
+            Ok(Some(read)) if read.counts.kept == self.counts.kept && read.size == self.size => {
+                Ok(())
+            }
+            Ok(_) => wrong("its images are not those that were kept"),
+            Err(problem) => wrong(&problem),
+        }
+    }
+}
+
+struct ZipPruner<'a> {
+    input: &'a Rc<Reading>,
+    choice: &'a PruneChoice,
+    /// Limit on a compressed bundle in memory in bytes.
+    memory: u64,
+    /// Remaining limit on unpacked members in bytes.
+    members: u64,
+    counts: PruneCounts,
+    has_images: bool,
+    /// Members that stay as they are, because their images are of a kind that is not pruned.
+    left: Vec<String>,
+    /// Stored content of changed members, one after the other, and its end.
+    spool: File,
+    end: u64,
+    new: BTreeMap<usize, NewZipContent>,
+}
+
+impl ZipPruner<'_> {
+    /// Prunes a member, if it has images.
+    fn member(
+        &mut self,
+        index: usize,
+        member: &ZipMember,
+        record: Option<&mut WheelRecord>,
+    ) -> Result<(), String> {
+        if member.size == 0 {
+            return Ok(());
+        }
+        let is_stored = member.method == ZipMethod::Stored && !member.is_encrypted;
+        let (file, range) = match is_stored {
+            true => (Rc::clone(self.input), member.content.clone()),
+            false => match unpack_if_searched(self.input, member, &mut self.members)? {
+                Some(unpacked) => (unpacked.reading, 0..unpacked.size),
+                None => return Ok(()),
+            },
+        };
+        let cache = ReadCache::new(file.part(range.clone()));
+        if Magic::at(&cache, 0..HEAD_SIZE.min(member.size)) == Magic::Zip {
+            let text = "zip files in zip files are not pruned";
+            self.left.push(in_member(member, text));
+            return Ok(());
+        }
+        let pruned = match prune(&cache, self.choice, self.memory) {
+            Ok(pruned) => pruned,
+            Err(error) if error.problem.is_without_images() => return Ok(()),
+            Err(error) if error.problem.is_unsupported() => {
+                self.left.push(in_member(member, &error.to_string()));
+                return Ok(());
+            }
+            Err(error) if error.problem.is_limit() => {
+                return Err(format!("{error}\nhint: {}", decompressed::hint()));
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        self.has_images = true;
+        self.counts.append(&pruned.counts);
+        let left = pruned.left.iter();
+        self.left
+            .extend(left.map(|error| in_member(member, &error.to_string())));
+        if pruned.counts.removed.is_empty() {
+            return Ok(());
+        }
+        if is_stored {
+            // Compressed members were checked when they were unpacked.
+            let stored = self.input.stream(member.content.clone());
+            let checked = member
+                .unpack(stored)
+                .and_then(|mut content| io::copy(&mut content, &mut io::sink()));
+            checked.map_err(|error| error.to_string())?;
+        }
+        self.replace(index, member, (&file, range), &pruned, record)
+    }
+
+    /// Writes the new content of a member, and changes its line in `RECORD`.
+    fn replace(
+        &mut self,
+        index: usize,
+        member: &ZipMember,
+        (old, range): (&Rc<Reading>, Range<u64>),
+        pruned: &PrunedFile,
+        record: Option<&mut WheelRecord>,
+    ) -> Result<(), String> {
+        let made = tempfile::tempfile().map_err(unwritten)?;
+        let written = old
+            .file
+            .with(|old| Ok(write_checked(old, range.start, pruned, &made)));
+        written.map_err(unwritten)??;
+        let made = Reading::new(Opened::new(Path::new(""), made, None));
+        if let Some(record) = record {
+            if let Some(algorithm) = record.algorithm(&member.name).map(<[u8]>::to_vec) {
+                let hash = hash(&algorithm, &mut made.stream(0..pruned.size)).map_err(unwritten)?;
+                let hash = hash.ok_or_else(|| {
+                    let name = terminal(&algorithm[..]);
+                    format!("RECORD has a hash of the unknown kind `{name}`")
+                })?;
+                record.change(&member.name, &hash, pruned.size);
+            }
+        }
+        self.add(index, member.method, &mut made.stream(0..pruned.size))
+            .map_err(unwritten)
+    }
+
+    /// Stores the new content of a member.
+    fn add(&mut self, index: usize, method: ZipMethod, content: &mut impl Read) -> io::Result<()> {
+        let mut out = SpoolWriter {
+            file: &self.spool,
+            size: 0,
+        };
+        let mut buffered = io::BufWriter::with_capacity(1 << 17, &mut out);
+        let packed = deflate(content, method, &mut buffered)?;
+        buffered.flush()?;
+        drop(buffered);
+        let start = self.end;
+        self.end += out.size;
+        let content = NewZipContent {
+            crc: packed.crc,
+            size: packed.size,
+            pieces: vec![Piece::Copy {
+                input: 1,
+                range: start..self.end,
+            }],
+        };
+        self.new.insert(index, content);
+        Ok(())
+    }
+}
+
+/// Appends to the spool, and counts.
+struct SpoolWriter<'a> {
+    file: &'a File,
+    size: u64,
+}
+
+impl Write for SpoolWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        self.size += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn unwritten(error: io::Error) -> String {
+    format!("cannot write: {error}\nhint: {}", decompressed::FULL)
+}
+
+fn in_member(member: &ZipMember, problem: &str) -> String {
+    format!("member `{}`: {problem}", terminal(&member.name[..]))
+}
+
+/// Tells whether a member is the `RECORD` of a wheel.
+fn is_record(name: &[u8]) -> bool {
+    metadata_name(name) == Some(b"RECORD")
+}
+
+/// Returns the name of a file in a wheel's folder of metadata.
+fn metadata_name(name: &[u8]) -> Option<&[u8]> {
+    let mut parts = name.split(|byte| *byte == b'/');
+    let (folder, file) = (parts.next()?, parts.next()?);
+    (folder.ends_with(b".dist-info") && parts.next().is_none()).then_some(file)
+}
+
+/// Checks that no signature would be wrong.
+fn check_unsigned(zip: &ZipFile) -> Result<(), String> {
+    const SIGNATURES: [&[u8]; 2] = [b"RECORD.jws", b"RECORD.p7s"];
+    let mut members = zip.members.iter();
+    let signature = members
+        .find(|member| metadata_name(&member.name).is_some_and(|name| SIGNATURES.contains(&name)));
+    match signature {
+        None => Ok(()),
+        Some(member) => Err(format!(
+            "the wheel is signed: `{}` would not fit the new RECORD\n\
+             hint: remove the signature (`zip -d`), and sign the pruned wheel",
+            terminal(&member.name[..])
+        )),
+    }
+}
+
+fn read_record(input: &Rc<Reading>, member: &ZipMember) -> Result<WheelRecord, String> {
+    if member.size > RECORD_SIZE {
+        return Err(in_member(member, "is too large"));
+    }
+    let mut text = Vec::new();
+    let read = member
+        .unpack(input.stream(member.content.clone()))
+        .and_then(|mut content| content.read_to_end(&mut text));
+    read.map_err(|error| in_member(member, &error.to_string()))?;
+    Ok(WheelRecord::parse(&text))
+}
+
+/// Tells whether a file is a zip file.
+pub(super) fn is_zip<'d>(data: impl ReadAt<'d>, size: u64) -> bool {
+    Magic::at(data, 0..size) == Magic::Zip
+}

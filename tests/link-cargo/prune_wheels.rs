@@ -1,0 +1,164 @@
+//! `cargo offload prune` of wheels, beside Python's `zipfile` and `pip`.
+
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::prune::{cc, folder, prune, pruned, size};
+use crate::support::{program, run};
+
+/// Writes a wheel of the files in the folder: `libk.so` and `plain.so`, stored, are the same library.
+const BUILD: &str = "
+import base64, hashlib, sys, zipfile
+wheel, extra = sys.argv[1], sys.argv[2:]
+files = [('pkg/__init__.py', b'value = 7\\n', 8), ('pkg/libk.so', open('libk.so', 'rb').read(), 8),
+         ('pkg/plain.so', open('libk.so', 'rb').read(), 0), ('pkg/odd, name.hipfb', open('one', 'rb').read(), 8),
+         ('pkg-1.0.dist-info/WHEEL', b'Wheel-Version: 1.0\\nGenerator: t\\nRoot-Is-Purelib: false\\nTag: py3-none-any\\n', 8),
+         ('pkg-1.0.dist-info/METADATA', b'Metadata-Version: 2.1\\nName: pkg\\nVersion: 1.0\\n', 8)]
+files += [(name, b'x', 0) for name in extra]
+record = ''
+for (name, data, _), kind in zip(files, ['sha256', 'sha512', 'sha256', 'sha384'] + ['sha256'] * 9):
+    digest = base64.urlsafe_b64encode(hashlib.new(kind, data).digest()).rstrip(b'=').decode()
+    shown = '\"' + name + '\"' if ',' in name else name
+    record += f'{shown},{kind}={digest},{len(data)}\\n'
+record += 'pkg-1.0.dist-info/RECORD,,\\n'
+files.append(('pkg-1.0.dist-info/RECORD', record.encode(), 8))
+with zipfile.ZipFile(wheel, 'w') as out:
+    out.comment = b'a comment'
+    for index, (name, data, method) in enumerate(files):
+        info = zipfile.ZipInfo(name, (2020, 1, 1 + index, 3, 4, 6))
+        info.compress_type, info.external_attr = method, (0o100644 + index % 2 * 0o111) << 16
+        out.writestr(info, data)
+";
+
+/// Compares both wheels: everything but the pruned files and `RECORD` is the same, and the hashes fit.
+const CHECK: &str = "
+import base64, csv, hashlib, io, sys, zipfile
+old, new = zipfile.ZipFile(sys.argv[1]), zipfile.ZipFile(sys.argv[2])
+assert new.testzip() is None
+assert old.comment == new.comment
+changed = []
+for one, two in zip(old.infolist(), new.infolist(), strict=True):
+    for key in ['filename', 'date_time', 'external_attr', 'compress_type', 'extra', 'comment', 'create_system', 'flag_bits']:
+        assert getattr(one, key) == getattr(two, key), (one, key)
+    if old.read(one) != new.read(two):
+        changed.append(one.filename)
+        assert two.file_size < one.file_size or one.filename.endswith('RECORD')
+print(changed)
+rows = list(csv.reader(io.TextIOWrapper(new.open('pkg-1.0.dist-info/RECORD'), 'utf-8')))
+assert [row[0] for row in rows] == [name for name in new.namelist()], rows
+for name, record, size in rows[:-1]:
+    kind, expected = record.split('=', 1)
+    digest = base64.urlsafe_b64encode(hashlib.new(kind, new.read(name)).digest()).rstrip(b'=').decode()
+    assert (digest, int(size)) == (expected, len(new.read(name))), name
+assert rows[-1] == ['pkg-1.0.dist-info/RECORD', '', '']
+";
+
+const WHEEL: &str = "pkg-1.0-py3-none-any.whl";
+
+fn python(folder: &TempDir, arguments: &[&str]) -> Option<String> {
+    let python = program("python3")?;
+    Some(run(Command::new(python)
+        .args(arguments)
+        .current_dir(folder.path())))
+}
+
+fn built(extra: &[&str]) -> Option<TempDir> {
+    let folder = folder();
+    let library = ["-shared", "-fPIC", "images.c", "-o", "libk.so"];
+    cc(&folder, Path::new("cc"), &library);
+    python(&folder, &[&["-c", BUILD, WHEEL], extra].concat())?;
+    Some(folder)
+}
+
+#[test]
+fn prunes_wheels_that_pip_installs() {
+    let Some(folder) = built(&[]) else { return };
+    std::fs::create_dir(folder.path().join("small")).unwrap();
+    let small = format!("small/{WHEEL}");
+    let text = pruned(&folder, &["--keep=gfx1100", WHEEL, "-o", &small]);
+    assert!(text.contains("kept     gfx1100        5 images"), "{text}");
+    let changed = python(&folder, &["-c", CHECK, WHEEL, &small]).unwrap();
+    assert_eq!(
+        changed,
+        "['pkg/libk.so', 'pkg/plain.so', 'pkg/odd, name.hipfb', 'pkg-1.0.dist-info/RECORD']\n"
+    );
+    // Ten images of 300 KB, which do not compress.
+    assert!(size(&folder, &small) + 10 * 300_000 - 65_536 < size(&folder, WHEEL));
+    let twice = pruned(&folder, &["--keep=gfx1100", "--in-place", &small]);
+    assert!(twice.contains("(100 %)"), "{twice}");
+    if python(
+        &folder,
+        &[
+            "-c",
+            "import importlib.util as u; print(u.find_spec('pip') is not None)",
+        ],
+    )
+    .unwrap()
+        != "True\n"
+    {
+        return;
+    }
+    let install = [
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        "site",
+    ];
+    python(&folder, &[&install[..], &[&small]].concat());
+    // The program uses the installed library.
+    let link = [
+        "main.c",
+        "site/pkg/libk.so",
+        "-Wl,-rpath,$ORIGIN",
+        "-o",
+        "k",
+    ];
+    cc(&folder, Path::new("cc"), &link);
+    let lines = crate::prune::printed(&folder, &["./k"]);
+    assert_eq!(
+        lines.matches(" hipv4-amdgcn-amd-amdhsa--gfx1100 ").count(),
+        2,
+        "{lines}"
+    );
+    assert_eq!(lines.lines().count(), 4, "{lines}");
+}
+
+#[test]
+fn refuses_signed_and_damaged_wheels() {
+    let Some(folder) = built(&["pkg-1.0.dist-info/RECORD.jws"]) else {
+        return;
+    };
+    let fails = |file: &str, expected: &str| {
+        let before = std::fs::read(folder.path().join(file)).unwrap();
+        let output = prune(&folder, &["--keep=gfx1100", "--in-place", file]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(expected), "{said}");
+        assert!(before == std::fs::read(folder.path().join(file)).unwrap());
+    };
+    fails(
+        WHEEL,
+        "the wheel is signed: `pkg-1.0.dist-info/RECORD.jws` would not fit the new RECORD\nhint: ",
+    );
+    // The CRC-32 of the stored library in the directory.
+    python(&folder, &["-c", BUILD, "k.whl"]);
+    let mut bytes = std::fs::read(folder.path().join("k.whl")).unwrap();
+    let entries: Vec<usize> = (0..bytes.len())
+        .filter(|at| bytes[*at..].starts_with(b"PK\x01\x02"))
+        .collect();
+    bytes[entries[2] + 16] ^= 1;
+    std::fs::write(folder.path().join("k.whl"), &bytes).unwrap();
+    fails(
+        "k.whl",
+        "k.whl: member `pkg/plain.so`: the content has CRC-32 ",
+    );
+    std::fs::write(folder.path().join("text"), "text").unwrap();
+    python(&folder, &["-m", "zipfile", "-c", "text.zip", "text"]);
+    fails("text.zip", "text.zip: no device images that can be pruned");
+}
