@@ -58,6 +58,7 @@ row() { # PROGRAM LINKED-BY TARGETS COMMAND...
   status=$?
   last=$(printf '%s\n' "$text" | tail -n 1 | tr -cd '[:print:]')
   case $status:$text in
+    0:*'on the CPU:'*) result='error: it found no GPU and ran on the CPU' ;;
     0:*) result=ok ;;
     127:*'error while loading shared libraries: '*)
       last=${last#*libraries: }
@@ -100,6 +101,7 @@ row 'HIP module' 'offload-build' 'gfx90a gfx942' bin/loads hip
 row 'HIP module, compressed' 'offload-build' 'gfx90a gfx942' bin/loads hip_zstd
 row 'CUDA host code, clang' 'offload-build' 'sm_90' bin/launches clang
 row 'CUDA host code, nvcc' 'offload-build' 'sm_90' bin/launches nvcc
+row 'Rust kernels' 'offload-build' 'sm_90 gfx90a' bin/rust-kernels
 row 'CUDA program' 'offload-link' 'sm_90' bin/cuda-offload-link
 row 'CUDA program' 'clang-linker-wrapper' 'sm_90' bin/cuda-llvm
 openmp 'OpenMP crate' 'offload-build' bin/openmp-saxpy

@@ -36,7 +36,7 @@ impl Kit {
                 .unwrap()
                 .success()
         );
-        for name in ["launches", "cuda-offload-link", "cuda-llvm"] {
+        for name in ["launches", "rust-kernels", "cuda-offload-link", "cuda-llvm"] {
             kit.program(name, "");
         }
         // These fail unless they must use a GPU and find the kit's runtime.
@@ -106,7 +106,7 @@ fn runs_what_serves_the_gpu_and_skips_other_programs() {
         "echo libamdhip64.so is missing; exit 1",
     );
     let (status, rows, text) = kit.run();
-    assert_eq!((status, rows.len()), (0, 12), "{text}");
+    assert_eq!((status, rows.len()), (0, 13), "{text}");
     assert!(
         text.starts_with("cuda: sm_90 NVIDIA H100, driver 12040\nhip: libamdhip64.so is missing\n"),
         "{text}"
@@ -163,6 +163,7 @@ fn reports_each_failure_and_runs_the_other_programs() {
         "echo 'cudaErrorInsufficientDriver (35)'; exit 1",
     );
     kit.program("cuda-llvm", "echo wrong result; exit 1");
+    kit.program("rust-kernels", "echo on the CPU:; echo saxpy: right");
     kit.program("cuda-offload-link", "sleep 60");
     kit.program(
         "openmp-llvm",
@@ -190,13 +191,14 @@ fn reports_each_failure_and_runs_the_other_programs() {
         [
             "CUDA host code, clang, offload-build, error: cudaErrorInsufficientDriver (35) (exit status 1)",
             "CUDA host code, nvcc, offload-build, error: cudaErrorInsufficientDriver (35) (exit status 1)",
+            "Rust kernels, offload-build, error: it found no GPU and ran on the CPU",
             "CUDA program, offload-link, error: no result after 1 seconds",
             "CUDA program, clang-linker-wrapper, wrong result",
             "OpenMP program, clang-linker-wrapper, error: [31mlast line (exit status 134)",
             "OpenMP archive, offload-link, skipped: libomp.so.5 is missing",
         ]
     );
-    assert_eq!((status, rows.len()), (1, 12), "{text}");
+    assert_eq!((status, rows.len()), (1, 13), "{text}");
     // The table has one line for each; the whole output follows.
     assert!(
         text.contains("OpenMP program, linked by clang-linker-wrapper:\nfirst line\n"),
@@ -234,8 +236,9 @@ fn builds_a_kit_that_runs_without_compilers() {
         support::tool("llvm22", &["clang-linker-wrapper"]),
         support::tool("llvm19", &["clang-linker-wrapper"]),
         support::tool("omptarget19", &["libomptarget.so"]),
+        support::tool("rustweb", &["lib.rs"]),
     ];
-    let [Some(nvcc), Some(_), Some(_), Some(_)] = tools else {
+    let [Some(nvcc), Some(_), Some(_), Some(_), Some(_)] = tools else {
         return;
     };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gpu-kit");
@@ -261,7 +264,7 @@ fn builds_a_kit_that_runs_without_compilers() {
         .output()
         .unwrap();
     let (status, rows, text) = rows_of(&output);
-    assert_eq!((status, rows.len()), (0, 12), "{text}");
+    assert_eq!((status, rows.len()), (0, 13), "{text}");
     let good = |result: &String| result == "ok" || result.starts_with("skipped: no ");
     assert!(rows.iter().all(|[_, _, result]| good(result)), "{text}");
 
