@@ -30,7 +30,7 @@ struct Around {
     members: Vec<Vec<u8>>,
     path: PathBuf,
     reading: Rc<Reading>,
-    /// In a compressed member, its size in the input file and its unpacked size.
+    /// Size in the input file and unpacked size of a compressed member.
     packed: Option<(u64, u64)>,
 }
 
