@@ -535,6 +535,7 @@ fn builds_each_template_as_its_user_would() {
     let rows = [
         (&[][..], "rust", "[2.0, 4.0, 6.0]"),
         (&["--c"], "c", "2 4 6"),
+        (&["--lib"], "library", ""),
         (
             &["--hip", "--vcs", "none"],
             "hip",
@@ -595,8 +596,13 @@ fn builds_each_template_as_its_user_would() {
             }
         }
         let text = stdout(&succeed(&mut template_cargo(&crate_folder, "test")));
-        let passed = "test result: ok. 1 passed; 0 failed";
-        assert!(name == "c" || text.contains(passed), "{name}: {text}");
+        let passed = match name {
+            // The tests are the C program.
+            "c" => "2 4 6\n",
+            "library" => "test result: ok. 2 passed; 0 failed",
+            _ => "test result: ok. 1 passed; 0 failed",
+        };
+        assert!(text.contains(passed), "{name}: {text}");
     }
     // An error of Cargo is shown once.
     let mut again = cargo_offload(folder.path());

@@ -21,7 +21,7 @@ use crate::files::{self, is_absent};
 #[command(after_help = "\
 Examples:
   cargo offload new --hip my-kernels
-  cargo offload new --openmp --lib my-library
+  cargo offload new --lib my-library
   cargo offload new --rust my-rust-kernels
   cargo offload new --c my-program")]
 pub(crate) struct NewLine {
@@ -32,7 +32,7 @@ pub(crate) struct NewLine {
     /// C program with OpenMP kernels.
     #[arg(long, conflicts_with_all = ["openmp", "hip", "cuda", "rust", "lib"])]
     c: bool,
-    /// Library without a program.
+    /// Library without a program; with OpenMP kernels, safe functions and tests.
     #[arg(long)]
     lib: bool,
     /// Name of the package; the folder's name by default.
@@ -77,6 +77,10 @@ struct LanguageOptions {
 }
 
 impl LanguageOptions {
+    fn is_openmp(&self) -> bool {
+        !(self.hip || self.cuda || self.rust)
+    }
+
     fn template(&self) -> &'static Template {
         match self {
             Self { hip: true, .. } => &templates::HIP,
@@ -96,9 +100,11 @@ struct SourceOption {
 }
 
 pub(crate) fn new(line: &NewLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
-    let template = match line.c {
-        true => &templates::C,
-        false => line.language.template(),
+    let language = &line.language;
+    let template = match (line.c, line.lib && language.is_openmp()) {
+        (true, _) => &templates::C,
+        (_, true) => &templates::LIBRARY,
+        _ => language.template(),
     };
     let mut cargo = Command::new(cargo_program());
     cargo

@@ -32,6 +32,20 @@ pub(super) static OPENMP: Template = template!(
     "src/main.rs"
 );
 
+/// Library crate with OpenMP kernels and safe functions.
+pub(super) static LIBRARY: Template = template!(
+    "library",
+    ".gitignore",
+    "README.md",
+    "build.rs",
+    "kernels/axpy.c",
+    "kernels/dot.c",
+    "kernels/vectors.h",
+    "src/ffi.rs",
+    "src/lib.rs",
+    "tests/vectors.rs"
+);
+
 /// HIP kernels for the module API.
 pub(super) static HIP: Template = template!(
     "rust-hip",
@@ -115,6 +129,7 @@ mod tests {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../templates");
         for (folder, template) in [
             ("rust-openmp", &OPENMP),
+            ("library", &LIBRARY),
             ("rust-hip", &HIP),
             ("rust-cuda", &CUDA),
             ("rust-kernels", &RUST),
