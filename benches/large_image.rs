@@ -22,6 +22,9 @@ pub(crate) fn measure() {
     println!("\none image of {mib} MiB, HIP for gfx90a");
     for embed in ["include", "link"] {
         bench.script(embed);
+        let images = bench.path(&format!("build/{embed}/out/offload/kernels/images"));
+        let size = fs::metadata(images).expect("the container").len();
+        assert!(size >= (mib << 20) as u64, "the image has the data: {size}");
         for (kind, what) in [("lib", "library"), ("bin", "program")] {
             bench.rustc(embed, kind, what);
         }
@@ -52,9 +55,10 @@ impl LargeImage {
             let block: Vec<u8> = numbers.collect();
             file.write_all(&block).expect("a written file");
         }
+        // clang ignores assembler outside of functions for devices.
         let source = format!(
-            "#ifdef __HIP_DEVICE_COMPILE__\nasm(\".section .rodata.data,\\\"a\\\"\\n.incbin \\\"{}\\\"\\n.text\\n\");\n#endif\n\
-             extern \"C\" __attribute__((global)) void scale(int *x) {{ *x *= 2; }}\n",
+            "extern \"C\" __attribute__((global)) void scale(int *x) {{\n#ifdef __HIP_DEVICE_COMPILE__\n  \
+             asm volatile(\".pushsection .rodata.data,\\\"a\\\"\\n.incbin \\\"{}\\\"\\n.popsection\");\n#endif\n  *x *= 2;\n}}\n",
             data.display()
         );
         fs::create_dir_all(self.path("kernels")).expect("a folder");
