@@ -32,7 +32,7 @@ const READS: [&str; 8] = [
 ];
 
 /// Words of the same shape that are no variables.
-const OTHERS: [&str; 11] = [
+const OTHERS: [&str; 14] = [
     "CARGO_REGISTR",
     "CUDA_VERSION",
     "DRY_RUN",
@@ -44,6 +44,9 @@ const OTHERS: [&str; 11] = [
     "MAX_DECOMPRESSED_SIZE",
     "OFK_HIP",
     "OFK_LAST",
+    "OTHER_LIBRARIES",
+    "RUNTIME_FOLDER",
+    "VERSION_NUMBERS",
 ];
 
 /// Variables that the page has, and that the sources compose or dependencies read.

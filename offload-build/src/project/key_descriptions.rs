@@ -91,7 +91,7 @@ type Row = (
     &'static str,
 );
 
-/// What people read about each key. `docs/manifest.md` and the JSON schema say the same.
+/// Descriptions of all keys; `docs/manifest.md` and the JSON schema have them, too.
 const DESCRIPTIONS: &[Row] = &[
     ("language", "required", ALL, "Language of the sources."),
     (
@@ -321,7 +321,7 @@ mod tests {
         let page = std::fs::read_to_string(PAGE).unwrap();
         for (index, block) in page.split("```toml\n").skip(1).enumerate() {
             let text = block.split("```").next().unwrap();
-            let text = match text.starts_with('[') {
+            let text = match text.starts_with(['[', '#']) {
                 true => text.to_owned(),
                 false => format!("[package.metadata.offload]\n{text}"),
             };
