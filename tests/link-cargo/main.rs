@@ -24,4 +24,5 @@ mod registration_matrix;
 mod shared_build;
 mod size;
 mod small_examples;
+mod verify;
 mod windows_hosts;
