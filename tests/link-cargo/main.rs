@@ -11,6 +11,7 @@ mod cargo_offload;
 mod cmake;
 mod command_line;
 mod console_blocks;
+mod compress;
 mod cross_builds;
 mod examples;
 mod extract;

@@ -12,6 +12,7 @@
 //! | part | steps |
 //! |---|---|
 //! | `choice.rs` | which images are kept |
+//! | `recompress.rs` | bundles with another compression, whose images all stay |
 //! | `units.rs` | units, and their replacements |
 //! | `elf_headers.rs` | file header, segments, sections |
 //! | `pointers.rs` | relocations, wrappers and symbols that point to units |
@@ -26,6 +27,7 @@ mod elf_headers;
 mod error;
 mod layout;
 mod pointers;
+mod recompress;
 mod rewrite;
 mod units;
 
@@ -33,7 +35,7 @@ use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
 use crate::format::pieces::Piece;
 
-pub use choice::{PruneChoice, PtxChoice};
+pub use choice::{PruneChoice, PtxChoice, Recompression};
 pub use error::{PruneError, PruneProblem};
 pub use rewrite::PrunedFile;
 pub use units::PruneCounts;

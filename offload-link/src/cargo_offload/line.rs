@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand, ValueEnum};
 
 use super::archive::ArchiveLine;
+use super::compress::{CompressLine, DecompressLine};
 use super::explain::ExplainLine;
 use super::extract::ExtractLine;
 use super::inspect::InspectLine;
@@ -56,6 +57,8 @@ pub(super) enum CargoOffloadCommand {
     Diff(DiffLine),
     Extract(ExtractLine),
     Prune(PruneLine),
+    Compress(CompressLine),
+    Decompress(DecompressLine),
     Verify(VerifyLine),
     Explain(ExplainLine),
     Archive(ArchiveLine),

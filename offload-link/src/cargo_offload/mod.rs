@@ -7,6 +7,7 @@
 //! | `inspect.rs`     | `inspect`: the device images of any file |
 //! | `size.rs`        | `size`, `diff`: bytes of device code, and how they changed |
 //! | `extract.rs`     | `extract`: images as files |
+//! | `compress.rs`    | `compress`, `decompress`: bundles with another compression |
 //! | `verify.rs`      | `verify`: what is wrong with the device code of files |
 //! | `explain.rs`     | `explain`: the meaning of a code of `verify` |
 //! | `prune.rs`       | `prune`: files without the images of some targets |
@@ -20,6 +21,7 @@
 //! | `pages.rs`       | `completions`, `man` |
 
 mod archive;
+mod compress;
 mod error;
 mod explain;
 mod extract;
@@ -89,6 +91,8 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<u8, CargoOfflo
         CargoOffloadCommand::Diff(line) => size::diff(line, &mut out),
         CargoOffloadCommand::Extract(line) => extract::run(line, &mut out),
         CargoOffloadCommand::Prune(line) => prune::run(line, &mut out),
+        CargoOffloadCommand::Compress(line) => compress::run(line, &mut out),
+        CargoOffloadCommand::Decompress(line) => compress::decompress(line, &mut out),
         CargoOffloadCommand::Verify(line) => verify::run(line, &mut out),
         CargoOffloadCommand::Explain(line) => explain::run(line, &mut out),
         CargoOffloadCommand::Archive(line) => archive::run(line, &mut out),

@@ -195,7 +195,11 @@ fn report(input: &OpenInput, pruned: &PrunedFile, output: &Path) -> PruneReport 
 }
 
 /// Writes the new file beside its place, compares it with the old one, and renames it.
-fn write(input: &OpenInput, pruned: &PrunedFile, output: &Path) -> Result<(), CargoOffloadError> {
+pub(super) fn write(
+    input: &OpenInput,
+    pruned: &PrunedFile,
+    output: &Path,
+) -> Result<(), CargoOffloadError> {
     let failed = |problem: &dyn std::fmt::Display| {
         CargoOffloadError::new(format_args!("{}: {problem}", terminal(output)))
     };

@@ -68,7 +68,7 @@ pub(super) fn elf<'d, R: ReadAt<'d>>(
     if sections.is_empty() {
         return Err(whole(PruneProblem::NoImages));
     }
-    if counts.removed.is_empty() {
+    if counts.removed.is_empty() && counts.recompressed == 0 {
         return Ok(unchanged(&headers, sections, counts));
     }
     let layout = PruneLayout::new(&headers, sections).map_err(whole)?;
