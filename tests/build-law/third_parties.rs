@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Each can be combined with MIT and with Apache-2.0, and needs no more than its notice.
-const LICENSES: [&str; 7] = [
+const LICENSES: [&str; 8] = [
     "MIT",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
