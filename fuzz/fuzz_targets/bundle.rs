@@ -8,13 +8,18 @@ use std::num::NonZeroU64;
 
 fuzz_target!(|data: &[u8]| {
     let size = data.len() as u64;
-    let Ok(bundle) = Bundle::parse(data, 0, size) else { return };
+    let Ok(bundle) = Bundle::parse(data, 0, size) else {
+        return;
+    };
     assert!(bundle.offset == 0 && bundle.range().end <= size);
     for entry in &bundle.entries {
         assert!(entry.image.start <= entry.image.end && entry.image.end <= size);
         let _ = EntryId::parse(&entry.id);
     }
     let image = |range: &std::ops::Range<u64>| range.end - range.start;
-    let images = bundle.entries.iter().map(|entry| (entry.id.as_str(), image(&entry.image)));
+    let images = bundle
+        .entries
+        .iter()
+        .map(|entry| (entry.id.as_str(), image(&entry.image)));
     let _ = BundleLayout::new(images, NonZeroU64::MIN);
 });

@@ -6,7 +6,9 @@ use offload_formats::format::bundles::{AnyBundle, walk};
 
 fuzz_target!(|data: &[u8]| {
     let size = data.len() as u64;
-    let Ok(found) = walk(data, 0..size) else { return };
+    let Ok(found) = walk(data, 0..size) else {
+        return;
+    };
     let mut position = 0;
     for bundle in &found.bundles {
         let range = bundle.range();

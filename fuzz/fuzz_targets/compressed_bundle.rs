@@ -7,13 +7,18 @@ use offload_formats::format::compressed_bundle::CompressedBundle;
 
 fuzz_target!(|data: &[u8]| {
     let size = data.len() as u64;
-    let Ok(found) = CompressedBundle::parse(data, 0, size) else { return };
+    let Ok(found) = CompressedBundle::parse(data, 0, size) else {
+        return;
+    };
     assert!(found.data.start <= found.data.end && found.data.end <= size);
     if let Ok(bundle) = found.decompress(data, 1 << 20) {
         assert!(bundle.len() as u64 == found.uncompressed_size);
         // Its headers alone say the same.
         if let Ok(Some(inside)) = found.contents(data) {
-            assert_eq!(Bundle::parse(&bundle[..], 0, bundle.len() as u64), Ok(inside));
+            assert_eq!(
+                Bundle::parse(&bundle[..], 0, bundle.len() as u64),
+                Ok(inside)
+            );
         }
     }
 });

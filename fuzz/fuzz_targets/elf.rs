@@ -6,9 +6,14 @@ use offload_formats::container::code_object::{join_notes, share_descriptors};
 use offload_formats::container::elf::{Elf, SymbolTable, rename_section};
 
 fuzz_target!(|data: &[u8]| {
-    let Ok(elf) = Elf::parse(data, 0..data.len() as u64) else { return };
+    let Ok(elf) = Elf::parse(data, 0..data.len() as u64) else {
+        return;
+    };
     for section in elf.offload_sections().into_iter().flatten() {
-        assert_eq!(elf.content(&section).map(|bytes| bytes.len() as u64), Ok(section.size));
+        assert_eq!(
+            elf.content(&section).map(|bytes| bytes.len() as u64),
+            Ok(section.size)
+        );
     }
     for edit in [share_descriptors, join_notes] {
         let mut edited = data.to_vec();

@@ -7,7 +7,10 @@ use offload_formats::container::{images_within, link_inputs};
 fuzz_target!(|data: &[u8]| {
     for found in images_within(data, &mut (1 << 20)).into_iter().flatten() {
         let image = &found.entry.image;
-        assert_eq!(found.content(data).map(|image| image.len() as u64), Some(image.end - image.start));
+        assert_eq!(
+            found.content(data).map(|image| image.len() as u64),
+            Some(image.end - image.start)
+        );
     }
     let _ = link_inputs(data, &mut (1 << 20));
 });

@@ -23,7 +23,9 @@ fn look(data: &[u8], range: Range<u64>) -> Vec<FoundImage> {
     }
     for section in bundle_sections(data, range.clone()).unwrap_or_default() {
         let content = section.content;
-        let inside = range.start <= content.start && content.start <= content.end && content.end <= range.end;
+        let inside = range.start <= content.start
+            && content.start <= content.end
+            && content.end <= range.end;
         assert!(inside || content.is_empty());
     }
     let _ = symbols(data, range.clone());
@@ -47,7 +49,11 @@ fuzz_target!(|data: &[u8]| {
     let size = data.len() as u64;
     let found = look(data, 0..size);
     if let Magic::Archive | Magic::ThinArchive = Magic::of(data) {
-        for member in Archive::parse(data, 0..size).map(|archive| archive.members).into_iter().flatten() {
+        for member in Archive::parse(data, 0..size)
+            .map(|archive| archive.members)
+            .into_iter()
+            .flatten()
+        {
             if let Some(content) = member.content {
                 look(data, content);
             }

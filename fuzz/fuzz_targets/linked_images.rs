@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use libfuzzer_sys::fuzz_target;
-use offload_formats::container::kernels::kernels;
-use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_build::tools::{check, spirv};
+use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
+use offload_formats::container::kernels::kernels;
 use offload_formats::names::elf_flags::processor_of;
 use offload_formats::names::{TargetId, Triple};
 
@@ -25,16 +25,24 @@ const TARGETS: [(&str, &str); 8] = [
 const START: &[u8] = b"\x7fELF\x02\x01\x01";
 
 fuzz_target!(|data: &[u8]| {
-    let [choice, machine, cut, rest @ ..] = data else { return };
+    let [choice, machine, cut, rest @ ..] = data else {
+        return;
+    };
     let (triple, processor) = TARGETS[usize::from(*choice) % TARGETS.len()];
     let mut image = match cut {
         0 => rest.to_vec(),
         _ => [START, rest].concat(),
     };
-    if let (Some(place), Some(machine)) = (image.get_mut(18), [190, 224, 62, 183].get(usize::from(*machine))) {
+    if let (Some(place), Some(machine)) = (
+        image.get_mut(18),
+        [190, 224, 62, 183].get(usize::from(*machine)),
+    ) {
         *place = *machine;
     }
-    let parsed = (Triple::parse(triple).expect("a triple"), TargetId::parse(processor).expect("a target ID"));
+    let parsed = (
+        Triple::parse(triple).expect("a triple"),
+        TargetId::parse(processor).expect("a target ID"),
+    );
     let names = BTreeSet::from(["kernel".to_owned()]);
     for names in [&BTreeSet::new(), &names] {
         let _ = check(&image, &parsed.0, &parsed.1, names).map_err(|error| error.to_string());
@@ -44,7 +52,10 @@ fuzz_target!(|data: &[u8]| {
         let _ = (processor_of(190, flags), processor_of(224, flags));
     }
     let _ = kernels(&image).map_err(|error| error.to_string());
-    let one = FatbinImage { processor, image: &image };
+    let one = FatbinImage {
+        processor,
+        image: &image,
+    };
     for images in [&[one][..], &[one, one]] {
         if let Ok(fatbin) = cuda_fatbin(images).map_err(|error| error.to_string()) {
             let fatbin = fatbin.bytes;

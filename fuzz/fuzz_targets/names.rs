@@ -2,7 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_formats::names::{ConflictScope, EntryId, KindRule, LlvmRelease, TargetId, Triple, conflict};
+use offload_formats::names::{
+    ConflictScope, EntryId, KindRule, LlvmRelease, TargetId, Triple, conflict,
+};
 
 fuzz_target!(|text: &str| {
     if let Ok(id) = TargetId::parse(text) {
@@ -22,7 +24,10 @@ fuzz_target!(|text: &str| {
         let _ = id.display_for(LlvmRelease::V19);
     }
     let _ = EntryId::parse_target_for(text, LlvmRelease::V19);
-    let ids: Vec<EntryId> = text.lines().filter_map(|line| EntryId::parse(line).ok()).collect();
+    let ids: Vec<EntryId> = text
+        .lines()
+        .filter_map(|line| EntryId::parse(line).ok())
+        .collect();
     for scope in [ConflictScope::KindAndTriple, ConflictScope::All] {
         if let Some((first, later)) = conflict(&ids, scope) {
             assert!(first != later && first < ids.len() && later < ids.len());

@@ -17,19 +17,29 @@ fn whole(pieces: &[Piece], inputs: &[&[u8]]) -> Option<Vec<u8>> {
 
 /// All that has a name gets another.
 fn renamed(data: &[u8], range: std::ops::Range<u64>) {
-    let Ok(mut object) = coff::Object::read(data, range) else { return };
+    let Ok(mut object) = coff::Object::read(data, range) else {
+        return;
+    };
     let symbols: Vec<usize> = object.symbols().map(|symbol| symbol.index).collect();
     let count = object.sections().count();
     for number in 0..=count.min(99) {
         let _ = object.referred(number).count();
         object.rename_section(number, "a long name of a section");
     }
-    symbols.iter().for_each(|index| object.rename_symbol(*index, "a long name of a symbol"));
+    symbols
+        .iter()
+        .for_each(|index| object.rename_symbol(*index, "a long name of a symbol"));
     let Ok(pieces) = object.write() else { return };
-    let Some(written) = whole(&pieces, &[data]) else { return };
+    let Some(written) = whole(&pieces, &[data]) else {
+        return;
+    };
     let again = coff::Object::read(&written[..], 0..written.len() as u64);
     let again = again.expect("what is written can be read");
-    assert!(again.symbols().all(|symbol| symbol.name == b"a long name of a symbol"));
+    assert!(
+        again
+            .symbols()
+            .all(|symbol| symbol.name == b"a long name of a symbol")
+    );
 }
 
 fuzz_target!(|data: &[u8]| {
@@ -51,17 +61,31 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     renamed(data, range.clone());
-    let Ok(before) = bundle_sections(data, range.clone()) else { return };
-    let entries = [("host-x", None), ("hip-y", Some(3))].map(|(id, size)| NewObjectEntry { id, size });
-    let Ok(pieces) = embed_bundle(data, range, &entries) else { return };
-    let Some(fat) = whole(&pieces, &[data, b"", b"img"]) else { return };
+    let Ok(before) = bundle_sections(data, range.clone()) else {
+        return;
+    };
+    let entries =
+        [("host-x", None), ("hip-y", Some(3))].map(|(id, size)| NewObjectEntry { id, size });
+    let Ok(pieces) = embed_bundle(data, range, &entries) else {
+        return;
+    };
+    let Some(fat) = whole(&pieces, &[data, b"", b"img"]) else {
+        return;
+    };
     let range = 0..fat.len() as u64;
     let after = bundle_sections(&fat[..], range.clone()).expect("what is written can be read");
     let ids: Vec<&str> = after.iter().map(|entry| &entry.id[..]).collect();
     assert!(ids.len() == before.len() + 2 && ids.ends_with(&["host-x", "hip-y"]));
     let image = after.last().expect("there are two").content.clone();
     assert_eq!(&fat[image.start as usize..image.end as usize], b"img");
-    let Ok(pieces) = host_part(&fat[..], range) else { return };
-    let Some(host) = whole(&pieces, &[&fat]) else { return };
-    assert_eq!(bundle_sections(&host[..], 0..host.len() as u64).map(|entries| entries.len()), Ok(0));
+    let Ok(pieces) = host_part(&fat[..], range) else {
+        return;
+    };
+    let Some(host) = whole(&pieces, &[&fat]) else {
+        return;
+    };
+    assert_eq!(
+        bundle_sections(&host[..], 0..host.len() as u64).map(|entries| entries.len()),
+        Ok(0)
+    );
 });

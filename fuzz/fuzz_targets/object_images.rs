@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_formats::container::{find, FoundItem};
+use offload_formats::container::{FoundItem, find};
 
 const MAGICS: [&[u8]; 7] = [
     b"\x64\x86",
@@ -16,7 +16,9 @@ const MAGICS: [&[u8]; 7] = [
 ];
 
 fuzz_target!(|data: &[u8]| {
-    let Some((choice, rest)) = data.split_first() else { return };
+    let Some((choice, rest)) = data.split_first() else {
+        return;
+    };
     let file = [MAGICS[usize::from(*choice) % MAGICS.len()], rest].concat();
     for item in find(&file[..]).into_iter().flatten() {
         if let FoundItem::Image(image) = item {

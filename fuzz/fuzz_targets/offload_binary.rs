@@ -3,7 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_formats::format::offload_binary::{Method, NewBinaryEntry, OffloadBinary, OffloadBinaryVersion, compress, layout, walk};
+use offload_formats::format::offload_binary::{
+    Method, NewBinaryEntry, OffloadBinary, OffloadBinaryVersion, compress, layout, walk,
+};
 use offload_formats::format::pieces;
 use offload_formats::names::LlvmRelease;
 
@@ -41,8 +43,11 @@ fn check(data: &[u8], binary: &OffloadBinary) {
     if binary.entries.is_empty() || images > LIMIT || strings as u64 > LIMIT {
         return;
     }
-    let strings: Vec<Vec<(&[u8], &[u8])>> =
-        binary.entries.iter().map(|entry| entry.strings.iter().collect()).collect();
+    let strings: Vec<Vec<(&[u8], &[u8])>> = binary
+        .entries
+        .iter()
+        .map(|entry| entry.strings.iter().collect())
+        .collect();
     let entries: Vec<NewBinaryEntry<'_>> = binary
         .entries
         .iter()
@@ -73,7 +78,11 @@ fn check(data: &[u8], binary: &OffloadBinary) {
         assert_eq!(entry.offload_kind, before.offload_kind);
         // A key given twice is written once.
         for (key, value) in entry.strings.iter() {
-            let last = before.strings.iter().filter(|(known, _)| *known == key).last();
+            let last = before
+                .strings
+                .iter()
+                .filter(|(known, _)| *known == key)
+                .last();
             assert_eq!(last, Some((key, value)));
         }
     }

@@ -16,7 +16,12 @@ fuzz_target!(|data: &[u8]| {
     for text in [text, &tagged] {
         let Ok(document) = parse(text) else { continue };
         assert_eq!(parse(&document.to_string()), Ok(document.clone()));
-        for release in [LlvmRelease::V19, LlvmRelease::V22, LlvmRelease::V23, LlvmRelease::Main] {
+        for release in [
+            LlvmRelease::V19,
+            LlvmRelease::V22,
+            LlvmRelease::V23,
+            LlvmRelease::Main,
+        ] {
             let _ = document.to_bytes(release);
         }
     }

@@ -5,7 +5,8 @@
 use std::ops::Range;
 
 use libfuzzer_sys::fuzz_target;
-use offload_formats::container::prune::{PruneChoice, PtxChoice, prune};
+use offload_formats::container::prune::{PruneChoice, PtxChoice, Recompression, prune};
+use offload_formats::format::compressed_bundle::Compression;
 use offload_formats::format::pieces::to_bytes;
 
 const LIMIT: u64 = 1 << 20;
@@ -18,6 +19,9 @@ fuzz_target!(|data: &[u8]| {
         0 => PtxChoice::Keep,
         _ => PtxChoice::Drop,
     };
+    if first & 16 != 0 {
+        return recompress(file);
+    }
     let names = ["gfx906", "gfx90a", "sm_80", "gfx11"];
     let names = vec![names[usize::from(first >> 2 & 3)].to_owned()];
     let choice = match first & 2 {
@@ -30,9 +34,8 @@ fuzz_target!(|data: &[u8]| {
     let new = to_bytes(&pruned.pieces, &[file]).expect("pieces are inside of the file");
     assert_eq!(new.len() as u64, pruned.size);
     assert!(!file.starts_with(b"\x7fELF") || new.len() <= file.len());
-    let part = |bytes: &[u8], range: &Range<u64>| {
-        bytes[range.start as usize..range.end as usize].to_vec()
-    };
+    let part =
+        |bytes: &[u8], range: &Range<u64>| bytes[range.start as usize..range.end as usize].to_vec();
     for (before, after) in &pruned.copied {
         assert_eq!(part(file, before), part(&new, after));
     }
@@ -43,3 +46,19 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(again.size, pruned.size);
     }
 });
+
+/// Compresses the bundles of a file: each image stays.
+fn recompress(file: &[u8]) {
+    let how = Recompression::Compress(Compression::default());
+    let Ok(changed) = prune(file, &PruneChoice::recompress(how), LIMIT) else {
+        return;
+    };
+    let new = to_bytes(&changed.pieces, &[file]).expect("pieces are inside of the file");
+    assert_eq!(new.len() as u64, changed.size);
+    assert!(!file.starts_with(b"\x7fELF") || new.len() <= file.len());
+    assert!(changed.counts.removed.is_empty());
+    let all = PruneChoice::drop(Vec::new(), PtxChoice::Keep);
+    if let Ok(again) = prune(&new[..], &all, LIMIT) {
+        assert_eq!(again.counts.kept, changed.counts.kept);
+    }
+}

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use libfuzzer_sys::fuzz_target;
+use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_formats::container::kernels::{ptx_kernels, undefined_in_ptx};
 use offload_formats::format::fatbin::{self, FatbinKind};
 use offload_formats::format::ptx;
-use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 
 fuzz_target!(|data: &[u8]| {
     let _ = fatbin::parse(data, 0..data.len() as u64).map_err(|error| error.to_string());
@@ -21,15 +21,23 @@ fuzz_target!(|data: &[u8]| {
     }
     let kept = ptx::stripped(data);
     assert!(kept.len() <= data.len());
-    let image = FatbinImage { processor: "compute_90a", image: data };
+    let image = FatbinImage {
+        processor: "compute_90a",
+        image: data,
+    };
     if let Ok(written) = cuda_fatbin(&[image, image]) {
         let bytes = written.bytes.as_slice();
         let entries = fatbin::parse(bytes, 0..bytes.len() as u64).expect("what was written");
         assert_eq!(entries.len(), 2);
         for (entry, place) in entries.iter().zip(written.images) {
-            assert_eq!((entry.kind, entry.processor.as_str()), (FatbinKind::Ptx, "sm_90a"));
+            assert_eq!(
+                (entry.kind, entry.processor.as_str()),
+                (FatbinKind::Ptx, "sm_90a")
+            );
             assert!(!entry.is_compressed() && entry.image.start == place.start);
-            let text = bytes.get(place.start as usize..place.end as usize).expect("a place inside");
+            let text = bytes
+                .get(place.start as usize..place.end as usize)
+                .expect("a place inside");
             assert_eq!(text.strip_suffix(b"\0"), Some(&*kept));
         }
     }

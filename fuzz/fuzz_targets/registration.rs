@@ -8,14 +8,14 @@ use libfuzzer_sys::fuzz_target;
 use offload_formats::container::coff;
 use offload_formats::container::elf::{Elf, Machine, SymbolTable};
 use offload_formats::format::offload_entry;
+use offload_formats::names::{ImageKind, Triple};
 use offload_formats::registration::coff::WindowsAbi;
 use offload_formats::registration::deferred::Deferred;
 use offload_formats::registration::fat_binary::{FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::{HipFatBinary, HipSymbols};
 use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
 use offload_formats::registration::sycl::{Sycl, SyclImage};
-use offload_formats::registration::{RegistrationError, Global};
-use offload_formats::names::{ImageKind, Triple};
+use offload_formats::registration::{Global, RegistrationError};
 
 /// What is left of the input; zeros when that is over.
 struct Input<'a>(&'a [u8]);
@@ -53,8 +53,14 @@ impl<'a> Input<'a> {
     fn table(&mut self) -> EntryTable<'a> {
         let section = self.text();
         match self.byte() % 3 {
-            2 => EntryTable::Symbol { symbol: section, size: self.number() },
-            0 => EntryTable::StartStop { section, entries: &[] },
+            2 => EntryTable::Symbol {
+                symbol: section,
+                size: self.number(),
+            },
+            0 => EntryTable::StartStop {
+                section,
+                entries: &[],
+            },
             _ => EntryTable::SectionRange {
                 section,
                 size: self.number(),
@@ -70,7 +76,9 @@ impl<'a> Input<'a> {
 }
 
 fn elf(object: Result<Vec<u8>, RegistrationError>, blobs: &[&[u8]]) {
-    let Ok(bytes) = object.map_err(|error| error.to_string()) else { return };
+    let Ok(bytes) = object.map_err(|error| error.to_string()) else {
+        return;
+    };
     let elf = Elf::parse(&bytes[..], 0..bytes.len() as u64).expect("it is ELF");
     let names = elf.names().expect("sections have names");
     for section in elf.sections().skip(1) {
@@ -82,7 +90,9 @@ fn elf(object: Result<Vec<u8>, RegistrationError>, blobs: &[&[u8]]) {
 }
 
 fn windows(object: Result<Vec<u8>, RegistrationError>, blobs: &[&[u8]]) {
-    let Ok(bytes) = object.map_err(|error| error.to_string()) else { return };
+    let Ok(bytes) = object.map_err(|error| error.to_string()) else {
+        return;
+    };
     coff::sections(&bytes[..], 0..bytes.len() as u64).expect("it is COFF");
     has(&bytes, blobs);
 }
@@ -98,41 +108,74 @@ fuzz_target!(|data: &[u8]| {
     let machines = [(62, 0), (183, 0), (243, 5)];
     let (number, flags) = machines[usize::from(input.byte()) % machines.len()];
     let host = Machine { number, flags };
-    let triples = ["x86_64-unknown-linux-gnu", "aarch64-linux-gnu", "x86_64-pc-windows-msvc", "arm64-apple-macos"];
-    let triple = Triple::parse(triples[usize::from(input.byte()) % triples.len()]).expect("a triple");
+    let triples = [
+        "x86_64-unknown-linux-gnu",
+        "aarch64-linux-gnu",
+        "x86_64-pc-windows-msvc",
+        "arm64-apple-macos",
+    ];
+    let triple =
+        Triple::parse(triples[usize::from(input.byte()) % triples.len()]).expect("a triple");
     let section = [BlobSection::Offloading, BlobSection::Finished][usize::from(input.byte() % 2)];
     let globals = input.list(|input| {
         let name = input.text();
         match input.byte() % 3 {
-            0 => Global::Bytes { name, offset: input.number(), size: input.number() },
+            0 => Global::Bytes {
+                name,
+                offset: input.number(),
+                size: input.number(),
+            },
             1 => Global::Anchor { name },
             _ => Global::Marker { name },
         }
     });
     let table = input.table();
-    let blobs = input.list(|input| Blob { bytes: input.blob(), image: input.number()..input.number() });
+    let blobs = input.list(|input| Blob {
+        bytes: input.blob(),
+        image: input.number()..input.number(),
+    });
     let contents: Vec<&[u8]> = blobs.iter().map(|blob| blob.bytes).collect();
     let paths: Vec<&Path> = blobs.iter().map(|_| Path::new("a \"b\\\n")).collect();
     let abis = [WindowsAbi::Msvc, WindowsAbi::Gnu];
 
-    let openmp = OpenMp { images: &blobs, table, section, globals: &globals };
+    let openmp = OpenMp {
+        images: &blobs,
+        table,
+        section,
+        globals: &globals,
+    };
     elf(openmp.to_object(host), &contents);
     let _ = (openmp.to_c(&paths), openmp.to_c(&[]), openmp.to_ir(&triple));
-    abis.into_iter().for_each(|abi| windows(openmp.to_coff(abi), &contents));
+    abis.into_iter()
+        .for_each(|abi| windows(openmp.to_coff(abi), &contents));
 
-    let layouts = [offload_entry::EntryLayout::V19, offload_entry::EntryLayout::V20, offload_entry::EntryLayout::V21];
+    let layouts = [
+        offload_entry::EntryLayout::V19,
+        offload_entry::EntryLayout::V20,
+        offload_entry::EntryLayout::V21,
+    ];
     let tables = input.list(|input| HostTable {
         layout: layouts[usize::from(input.byte()) % layouts.len()],
         table: input.table(),
     });
     let (names, handles) = (input.list(Input::text), input.list(Input::text));
-    let symbols = HipSymbols { fat_binary: &names, handle: &handles };
+    let symbols = HipSymbols {
+        fat_binary: &names,
+        handle: &handles,
+    };
     let bytes = contents.first().copied().unwrap_or_default();
     for runtime in [Runtime::Cuda, Runtime::Hip] {
-        let fat = FatBinary { runtime, bytes, tables: &tables, symbols, globals: &globals };
+        let fat = FatBinary {
+            runtime,
+            bytes,
+            tables: &tables,
+            symbols,
+            globals: &globals,
+        };
         elf(fat.to_object(host), &[bytes]);
         let _ = (fat.to_c(Path::new("f")), fat.to_ir(&triple));
-        abis.into_iter().for_each(|abi| windows(fat.to_coff(abi), &[bytes]));
+        abis.into_iter()
+            .for_each(|abi| windows(fat.to_coff(abi), &[bytes]));
     }
     let hip = HipFatBinary { bytes, symbols };
     elf(hip.to_object(host), &[bytes]);
@@ -146,12 +189,19 @@ fuzz_target!(|data: &[u8]| {
         compile_options: input.blob(),
         link_options: input.blob(),
     });
-    let sycl = Sycl { images: &images, section, globals: &globals };
+    let sycl = Sycl {
+        images: &images,
+        section,
+        globals: &globals,
+    };
     let contents: Vec<&[u8]> = images.iter().map(|image| image.bytes).collect();
     let paths: Vec<&Path> = images.iter().map(|_| Path::new("f")).collect();
     elf(sycl.to_object(host), &contents);
     let _ = (sycl.to_c(&paths), sycl.to_ir(&triple));
 
-    let deferred = Deferred { binaries: bytes, anchor: input.text() };
+    let deferred = Deferred {
+        binaries: bytes,
+        anchor: input.text(),
+    };
     elf(deferred.to_object(host), &[bytes]);
 });

@@ -8,9 +8,18 @@ use offload_formats::format::pieces::Piece;
 
 fuzz_target!(|data: &[u8]| {
     let size = data.len() as u64;
-    let Ok(symbols) = definitions(data, 0..size) else { return };
-    let content = [Piece::Copy { input: 0, range: 0..size }];
-    let member = MemberPlan { name: "a", content: &content, symbols: &symbols };
+    let Ok(symbols) = definitions(data, 0..size) else {
+        return;
+    };
+    let content = [Piece::Copy {
+        input: 0,
+        range: 0..size,
+    }];
+    let member = MemberPlan {
+        name: "a",
+        content: &content,
+        symbols: &symbols,
+    };
     let pieces = layout(&[member], Index::OfSymbols).unwrap();
     let written: u64 = pieces.iter().map(|piece| piece.size()).sum();
     let count = symbols.len() as u64;

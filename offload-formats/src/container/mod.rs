@@ -51,6 +51,8 @@ pub mod object_bundle;
 #[cfg(feature = "tools")]
 pub mod prune;
 mod symbols;
+#[cfg(feature = "tools")]
+pub mod verify;
 
 pub use find::{
     FindError, FindProblem, FoundImage, FoundItem, INFLATE_LIMIT, Standing, find, find_within,

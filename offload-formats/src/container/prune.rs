@@ -14,6 +14,7 @@
 //! | part | steps |
 //! |---|---|
 //! | `choice.rs` | which images are kept |
+//! | `recompress.rs` | bundles with another compression, whose images all stay |
 //! | `units.rs`, `binaries.rs` | units, and their replacements |
 //! | `elf_headers.rs` | file header, segments, sections |
 //! | `pointers.rs` | relocations, wrappers and symbols that point to units |
@@ -34,13 +35,14 @@ mod layout;
 mod member;
 mod object;
 mod pointers;
+mod recompress;
 mod rewrite;
 mod units;
 
 use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
 
-pub use choice::{PruneChoice, PtxChoice};
+pub use choice::{PruneChoice, PtxChoice, Recompression};
 pub use error::{PruneError, PruneProblem};
 pub use units::{PruneCounts, PrunedFile};
 

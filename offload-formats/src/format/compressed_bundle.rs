@@ -11,7 +11,7 @@
 //! |    `0x14` |    `0x18` |    `0x20` | compressed data                           |
 //!
 //! Integers are little-endian. LLVM 18 writes version 1, LLVM 19 to 21 version 2, and LLVM 22
-//! version 3, which HIP runtimes before ROCm 7 do not read. All of them write zstd.
+//! version 3. All of them write zstd. [`HipRuntime`] tells which HIP runtime reads which.
 //!
 //! Each method has a cargo feature, `zlib` or `zstd`, so that users who need none build none.
 //!
@@ -26,6 +26,7 @@ mod error;
 mod frames;
 mod header;
 mod read;
+mod runtimes;
 mod write;
 
 use std::ops::Range;
@@ -39,6 +40,7 @@ use header::{FixedHeader, Sizes1, Sizes2, Sizes3};
 pub use super::codec::Method;
 pub use error::{CompressedBundleError, CompressedBundleWriteError};
 pub use header::CompressedBundleVersion;
+pub use runtimes::{HipRuntime, HipRuntimeError};
 pub use write::{CompressedHeader, Compression, compress, compress_to};
 
 /// The header of a compressed bundle.

@@ -3,6 +3,8 @@
 use clap::{Parser, Subcommand, ValueEnum};
 
 use super::archive::ArchiveLine;
+use super::compress::{CompressLine, DecompressLine};
+use super::explain::ExplainLine;
 use super::extract::ExtractLine;
 use super::inspect::InspectLine;
 use super::pages::{CompletionsLine, ManLine};
@@ -12,6 +14,7 @@ use super::project::{
 };
 use super::prune::PruneLine;
 use super::size::{DiffLine, SizeLine};
+use super::verify::VerifyLine;
 
 /// Inspects, measures, checks and builds GPU device code, for GPUs of any vendor.
 #[derive(Debug, Parser)]
@@ -54,6 +57,10 @@ pub(super) enum CargoOffloadCommand {
     Diff(DiffLine),
     Extract(ExtractLine),
     Prune(PruneLine),
+    Compress(CompressLine),
+    Decompress(DecompressLine),
+    Verify(VerifyLine),
+    Explain(ExplainLine),
     Archive(ArchiveLine),
     New(NewLine),
     Init(InitLine),

@@ -7,6 +7,9 @@
 //! | `inspect.rs`     | `inspect`: the device images of any file |
 //! | `size.rs`        | `size`, `diff`: bytes of device code, and how they changed |
 //! | `extract.rs`     | `extract`: images as files |
+//! | `compress.rs`    | `compress`, `decompress`: bundles with another compression |
+//! | `verify.rs`      | `verify`: what is wrong with the device code of files |
+//! | `explain.rs`     | `explain`: the meaning of a code of `verify` |
 //! | `prune.rs`       | `prune`: files without the images of some targets |
 //! | `project.rs`     | `new`, `init`, `build`, `run`, `test`, `install`, `plan`, `config`, `doctor`, `targets`, `schema`: a package, and the machine that builds it |
 //! | `selection.rs`   | options that select images |
@@ -21,8 +24,10 @@
 //! | `pages.rs`       | `completions`, `man` |
 
 mod archive;
+mod compress;
 mod digest;
 mod error;
+mod explain;
 mod extract;
 mod image_text;
 mod images;
@@ -39,6 +44,7 @@ mod selection;
 mod size;
 mod text;
 mod unpacker;
+mod verify;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -91,6 +97,10 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<u8, CargoOfflo
         CargoOffloadCommand::Diff(line) => size::diff(line, &mut out),
         CargoOffloadCommand::Extract(line) => extract::run(line, &mut out),
         CargoOffloadCommand::Prune(line) => prune::run(line, &mut out),
+        CargoOffloadCommand::Compress(line) => compress::run(line, &mut out),
+        CargoOffloadCommand::Decompress(line) => compress::decompress(line, &mut out),
+        CargoOffloadCommand::Verify(line) => verify::run(line, &mut out),
+        CargoOffloadCommand::Explain(line) => explain::run(line, &mut out),
         CargoOffloadCommand::Archive(line) => archive::run(line, &mut out),
         CargoOffloadCommand::New(line) => project::new(line, &mut out),
         CargoOffloadCommand::Init(line) => project::init(line, &mut out),

@@ -17,7 +17,9 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use offload_formats::container::prune::{PruneChoice, PruneCounts, PruneError, PtxChoice, prune};
+use offload_formats::container::prune::{
+    PruneChoice, PruneCounts, PruneError, PrunedFile, PtxChoice, prune,
+};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadCache;
 
@@ -192,15 +194,7 @@ impl Pruner<'_> {
         };
         self.check(name, &pruned.counts)?;
         if !self.is_unchanged(&pruned.counts) {
-            let made = new_file::beside(output)?;
-            let written = input
-                .reading
-                .file
-                .with(|old| Ok(new_file::write_checked(old, 0, &pruned, made.as_file())));
-            written
-                .unwrap_or_else(|error| Err(error.to_string()))
-                .map_err(|problem| wrong(output, &problem))?;
-            new_file::name(made, &input.reading.file, output)?;
+            write(input, &pruned, output)?;
         }
         let (old, new) = ((name, input.size), (output, pruned.size));
         let left = pruned.left.iter().map(ToString::to_string).collect();
@@ -271,6 +265,23 @@ impl Pruner<'_> {
         }
         Ok(())
     }
+}
+
+/// Writes the new file beside its place, compares it with the old one, and gives it its name.
+pub(super) fn write(
+    input: &OpenInput,
+    pruned: &PrunedFile,
+    output: &Path,
+) -> Result<(), CargoOffloadError> {
+    let made = new_file::beside(output)?;
+    let written = input
+        .reading
+        .file
+        .with(|old| Ok(new_file::write_checked(old, 0, pruned, made.as_file())));
+    written
+        .unwrap_or_else(|error| Err(error.to_string()))
+        .map_err(|problem| wrong(output, &problem))?;
+    new_file::name(made, &input.reading.file, output)
 }
 
 fn with_hint(error: &PruneError) -> String {

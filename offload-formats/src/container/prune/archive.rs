@@ -45,7 +45,7 @@ pub(super) fn archive<'d, R: ReadAt<'d>>(
         };
         has_images = true;
         counts.append(&pruned.counts);
-        if pruned.counts.removed.is_empty() {
+        if pruned.counts.is_unchanged() {
             let base = content.start;
             copied.extend(pruned.copied.into_iter().map(|(old, _)| {
                 let old = old.start + base..old.end + base;

@@ -1,5 +1,6 @@
 //! Chooses the images to keep.
 
+use crate::format::compressed_bundle::Compression;
 use crate::format::fatbin::{FatbinEntry, FatbinKind};
 use crate::names::{EntryId, EntryKind, Processor, TargetId};
 
@@ -26,6 +27,17 @@ pub struct PruneChoice {
 enum ChoiceMode {
     Keep,
     Drop,
+    Recompress(Recompression),
+}
+
+/// New compression of bundles, whose images all stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Recompression {
+    /// Compress plain bundles, and compressed ones of another version or method. A bundle that would grow stays.
+    Compress(Compression),
+    /// Decompress compressed bundles. A linked file has no room for that.
+    Decompress,
 }
 
 /// PTX in CUDA fat binaries, which drivers compile for GPUs without an image of their own.
@@ -53,6 +65,24 @@ impl PruneChoice {
         Self { names, mode, ptx }
     }
 
+    /// Keeps all images and changes the compression of bundles.
+    #[must_use]
+    pub fn recompress(how: Recompression) -> Self {
+        Self {
+            names: Vec::new(),
+            mode: ChoiceMode::Recompress(how),
+            ptx: PtxChoice::Keep,
+        }
+    }
+
+    /// Returns the new compression of bundles.
+    pub(super) fn recompression(&self) -> Option<Recompression> {
+        match self.mode {
+            ChoiceMode::Recompress(how) => Some(how),
+            _ => None,
+        }
+    }
+
     /// Tells whether a bundle's entry is kept.
     pub(super) fn keeps_entry(&self, id: &str) -> bool {
         let Ok(id) = EntryId::parse(id) else {
@@ -64,6 +94,7 @@ impl PruneChoice {
         let target_id = id.target_id();
         let is_named = self.names.iter().any(|name| is_named(target_id, name));
         match self.mode {
+            ChoiceMode::Recompress(_) => true,
             ChoiceMode::Drop => !is_named,
             ChoiceMode::Keep => {
                 is_named
@@ -83,6 +114,7 @@ impl PruneChoice {
         let is_named = self.names.iter().any(|name| is_named(arch, name));
         match self.mode {
             _ if is_ptx && self.ptx == PtxChoice::Drop => false,
+            ChoiceMode::Recompress(_) => true,
             ChoiceMode::Drop => !is_named,
             ChoiceMode::Keep => {
                 let is_usable = |wanted: &String| {
@@ -100,6 +132,7 @@ impl PruneChoice {
             .filter(|entry| entry.kind == FatbinKind::Cubin);
         let cubins: Vec<&str> = cubins.map(|entry| entry.processor.as_str()).collect();
         let kept = entries.iter().map(|entry| match (entry.kind, self.mode) {
+            (_, ChoiceMode::Recompress(_)) => true,
             (FatbinKind::Ptx, _) if self.ptx == PtxChoice::Drop => false,
             (FatbinKind::Ptx, ChoiceMode::Keep) => true,
             (FatbinKind::Ptx, ChoiceMode::Drop) => {

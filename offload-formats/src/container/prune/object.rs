@@ -110,7 +110,7 @@ pub(super) fn object<'d, R: ReadAt<'d>>(
     if sections.is_empty() {
         return Err(PruneError::whole(PruneProblem::NoImages));
     }
-    if counts.removed.is_empty() {
+    if counts.is_unchanged() {
         let units = sections.into_iter().flat_map(|section| section.units);
         return Ok(PrunedFile::unchanged(headers.size, units, counts));
     }

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::choice::PruneChoice;
 use super::error::{PruneError, PruneProblem};
+use super::recompress::recompressed;
 use crate::format::bundle::{self, Bundle, BundleImage, BundleLayout};
 use crate::format::bundles::{self, AnyBundle};
 use crate::format::bytes::{Cursor, ReadAt};
@@ -84,12 +85,21 @@ pub struct PruneCounts {
     pub removed: BTreeMap<String, (usize, u64)>,
     /// Number of bundles and fat binaries without any image now; they remain, because the program registers them.
     pub empty: usize,
+    /// Number of bundles whose compression changed.
+    pub recompressed: usize,
 }
 
 impl PruneCounts {
+    /// Returns whether no image is removed and no bundle recompressed: the new file is the old one.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        self.removed.is_empty() && self.recompressed == 0
+    }
+
     /// Adds the counts of another part.
     pub fn append(&mut self, other: &Self) {
         self.empty += other.empty;
+        self.recompressed += other.recompressed;
         let maps = [
             (&mut self.kept, &other.kept),
             (&mut self.removed, &other.removed),
@@ -136,11 +146,38 @@ pub(super) fn units<'d, R: ReadAt<'d>>(
         let (offset, size) = (walked.end, end - walked.end);
         return Err(PruneProblem::Trailing { offset, size });
     }
-    let units = walked.bundles.into_iter().map(|bundle| match bundle {
-        AnyBundle::Plain(bundle) => plain_unit(&bundle, choice, counts),
-        AnyBundle::Compressed(bundle) => compressed_unit(data, &bundle, choice, limit, counts),
+    let units = walked.bundles.into_iter().map(|bundle| {
+        let unit = unit(data, bundle, choice, limit, counts)?;
+        let Some(how) = choice.recompression() else {
+            return Ok(unit);
+        };
+        let new = recompressed(data, &unit.old, how, limit)?;
+        counts.recompressed += usize::from(new.is_some());
+        Ok(match new {
+            None => unit,
+            Some(bytes) => PrunedUnit {
+                size: bytes.len() as u64,
+                pieces: vec![Piece::Bytes(bytes)],
+                copied: Vec::new(),
+                ..unit
+            },
+        })
     });
     units.collect()
+}
+
+/// Returns the replacement of a bundle, without the images that are removed.
+fn unit<'d, R: ReadAt<'d>>(
+    data: R,
+    bundle: AnyBundle,
+    choice: &PruneChoice,
+    limit: u64,
+    counts: &mut PruneCounts,
+) -> Result<PrunedUnit, PruneProblem> {
+    match bundle {
+        AnyBundle::Plain(bundle) => plain_unit(&bundle, choice, counts),
+        AnyBundle::Compressed(bundle) => compressed_unit(data, &bundle, choice, limit, counts),
+    }
 }
 
 /// Counts an entry, and tells whether it is kept.

@@ -1,0 +1,202 @@
+//! A linked 64-bit little-endian host file: sections, relative pointers, symbols.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use object::elf;
+
+use crate::container::elf::{Elf, ElfSection, ElfSymbol, SymbolTable};
+use crate::format::bytes::{Cursor, ReadAt, record};
+
+record! {
+    struct AddedRelocation, "relocation", 24 bytes {
+        0x00 address: u64,
+        0x08 info: u64,
+        0x10 addend: u64,
+    }
+}
+
+/// A linked host file.
+pub(super) struct HostFile<'d, R> {
+    data: R,
+    elf: Elf<'d, R>,
+    /// Sections with their names.
+    sections: Vec<(ElfSection, &'d [u8])>,
+    /// Words that the loader relocates, by their addresses: what they will point to.
+    relocated: BTreeMap<u64, u64>,
+}
+
+impl<'d, R: ReadAt<'d>> HostFile<'d, R> {
+    /// Reads a file; `None` if it is not a linked file of a known host.
+    pub(super) fn read(data: R, range: Range<u64>) -> Option<Self> {
+        /// Class of 64 bits, little-endian.
+        const KIND: [u8; 2] = [2, 1];
+        let ident = data.read_at(range.start, 6)?;
+        let elf = Elf::parse(data, range).ok()?;
+        let is_linked = [elf::ET_EXEC.0, elf::ET_DYN.0].contains(&elf.file_type);
+        let is_known = [elf::EM_X86_64.0, elf::EM_AARCH64.0].contains(&elf.machine);
+        if !ident.ends_with(&KIND) || !is_linked || !is_known {
+            return None;
+        }
+        let names = elf.names().ok()?;
+        let sections = elf.sections().skip(1);
+        let sections = sections.filter_map(|section| Some((section, names.of(&section).ok()?)));
+        let sections = sections.collect();
+        let mut file = Self {
+            data,
+            elf,
+            sections,
+            relocated: BTreeMap::new(),
+        };
+        file.relocations();
+        Some(file)
+    }
+
+    /// Lists the sections whose names start with one of `starts`.
+    pub(super) fn named<'a>(
+        &'a self,
+        starts: &'a [&str],
+    ) -> impl Iterator<Item = &'a (ElfSection, &'d [u8])> {
+        let sections = self.sections.iter();
+        sections.filter(|(_, name)| {
+            starts
+                .iter()
+                .any(|start| name.starts_with(start.as_bytes()))
+        })
+    }
+
+    /// Returns the range of a section's content in the file; empty if it has none.
+    pub(super) fn content(&self, section: &ElfSection) -> Range<u64> {
+        self.elf.check(section).unwrap_or(0..0)
+    }
+
+    /// Returns the offset in the file of an address in a section.
+    pub(super) fn offset_of(&self, address: u64) -> Option<u64> {
+        let mut sections = self
+            .sections
+            .iter()
+            .filter(|(section, _)| section.allocated());
+        let (section, _) = sections.find(|(section, _)| {
+            let distance = address.wrapping_sub(section.address);
+            address >= section.address && distance < section.size
+        })?;
+        let range = self.elf.check(section).ok()?;
+        let offset = range.start.checked_add(address - section.address)?;
+        Some(offset).filter(|offset| *offset < range.end)
+    }
+
+    /// Returns the pointer at an address, as the loader will set it.
+    pub(super) fn pointer(&self, address: u64) -> Option<u64> {
+        match self.relocated.get(&address) {
+            Some(target) => Some(*target),
+            None => self.word(self.offset_of(address)?),
+        }
+    }
+
+    /// Returns the string at an address, without its NUL.
+    pub(super) fn string(&self, address: u64) -> Option<&'d [u8]> {
+        /// Longest name that is read in bytes.
+        const LONGEST: u64 = 1 << 16;
+        let start = self.offset_of(address)?;
+        let end = start.saturating_add(LONGEST).min(self.data.size()?);
+        self.data.read_until(start..end, 0)
+    }
+
+    /// Returns the integer at an offset.
+    pub(super) fn word(&self, offset: u64) -> Option<u64> {
+        let bytes = self.data.read_at(offset, 8)?;
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    }
+
+    /// Returns the 32-bit integer at an offset.
+    pub(super) fn half(&self, offset: u64) -> Option<u32> {
+        let bytes = self.data.read_at(offset, 4)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+    }
+
+    /// Lists the symbols: all of them, or in a stripped file those of the dynamic linker.
+    pub(super) fn symbols(&self) -> Vec<ElfSymbol<'d>> {
+        let all = self.elf.symbols(SymbolTable::All).unwrap_or_default();
+        match all.is_empty() {
+            true => self.elf.symbols(SymbolTable::Dynamic).unwrap_or_default(),
+            false => all,
+        }
+    }
+
+    /// Reads the relocations that the loader applies.
+    fn relocations(&mut self) {
+        let sections: Vec<ElfSection> = self.sections.iter().map(|(section, _)| *section).collect();
+        // Relocations against symbols refer to the dynamic linker's.
+        let dynamic = self.elf.symbols(SymbolTable::Dynamic).unwrap_or_default();
+        for section in sections.iter().filter(|section| section.allocated()) {
+            let range = self.content(section);
+            match elf::SectionType(section.section_type) {
+                elf::SHT_RELA => self.added(range, &dynamic),
+                elf::SHT_RELR => self.packed(range),
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns the types of relative relocations and of those against symbols.
+    fn types(&self) -> (u32, u32) {
+        match self.elf.machine == elf::EM_X86_64.0 {
+            true => (8, 1),
+            false => (1027, 257),
+        }
+    }
+
+    fn added(&mut self, range: Range<u64>, symbols: &[ElfSymbol<'d>]) {
+        let (relative, absolute) = self.types();
+        // At once: a cache would keep each record by itself.
+        let size = range.end.saturating_sub(range.start);
+        let bytes = self.data.read_at(range.start, size).unwrap_or_default();
+        let mut cursor = Cursor::new(bytes, 0..size);
+        while let Ok(relocation) = AddedRelocation::read(&mut cursor) {
+            let AddedRelocation {
+                address,
+                info,
+                addend,
+            } = relocation;
+            // The lower half is the type.
+            let kind = info as u32;
+            if kind == relative {
+                self.relocated.insert(address, addend);
+            } else if kind == absolute {
+                let index = usize::try_from(info >> 32).ok();
+                let symbol = index.and_then(|index| symbols.get(index));
+                let value = symbol.map_or(0, |symbol| symbol.value);
+                self.relocated.insert(address, value.wrapping_add(addend));
+            }
+        }
+    }
+
+    /// Reads packed relative relocations: an even word is an address; an odd one has a bit for each of the 63 words
+    /// after the last. The pointers are in the relocated words.
+    fn packed(&mut self, range: Range<u64>) {
+        let mut next = 0_u64;
+        let size = range.end.saturating_sub(range.start);
+        let bytes = self.data.read_at(range.start, size).unwrap_or_default();
+        for word in bytes.chunks_exact(8) {
+            let word = u64::from_le_bytes(word.try_into().expect("chunks have 8 bytes"));
+            if word & 1 == 0 {
+                self.relocate_word(word);
+                next = word.wrapping_add(8);
+                continue;
+            }
+            for bit in 0..63 {
+                if word >> (bit + 1) & 1 == 1 {
+                    self.relocate_word(next.wrapping_add(bit * 8));
+                }
+            }
+            next = next.wrapping_add(63 * 8);
+        }
+    }
+
+    fn relocate_word(&mut self, address: u64) {
+        let target = self.offset_of(address).and_then(|offset| self.word(offset));
+        if let Some(target) = target {
+            self.relocated.insert(address, target);
+        }
+    }
+}

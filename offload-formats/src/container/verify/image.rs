@@ -1,0 +1,239 @@
+//! Checks of images: ELF headers, target, kernels.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::checked::HIP_SECTION;
+use super::codes::FindingCode;
+use super::finding::{FindingPlace, Findings};
+use crate::container::Standing;
+use crate::container::elf::{Elf, SymbolPlace, SymbolTable};
+use crate::container::inventory::{ContainerFormat, ImageContainer, ImageForm, InventoryImage};
+use crate::container::kernels::{KernelError, kernels_within, ptx_kernels};
+use crate::escape::terminal;
+use crate::format::bytes::ReadAt;
+use crate::format::magic::Magic;
+use crate::names::TargetId;
+use crate::names::elf_flags::processor_of;
+
+/// Names of the kernels of all images of a file.
+#[derive(Debug)]
+pub(super) struct ImageKernels {
+    /// Names of kernels, and of the symbols of images for CPUs.
+    pub(super) names: BTreeSet<String>,
+    /// Number of images that were read.
+    pub(super) images: usize,
+    /// False if an image cannot tell its kernels, such as bitcode, or was not read.
+    pub(super) is_complete: bool,
+}
+
+impl Default for ImageKernels {
+    fn default() -> Self {
+        Self {
+            names: BTreeSet::new(),
+            images: 0,
+            is_complete: true,
+        }
+    }
+}
+
+/// An image that is checked.
+pub(super) struct CheckedImage<'a, R> {
+    /// Data that contains the image's bytes, uncompressed.
+    pub(super) data: R,
+    /// Range of the image in `data`.
+    pub(super) range: Range<u64>,
+    pub(super) container: &'a ImageContainer,
+    pub(super) image: &'a InventoryImage,
+}
+
+impl<'d, R: ReadAt<'d>> CheckedImage<'_, R> {
+    /// Checks the image and adds its kernels to `kernels`. `is_linked` tells whether the file is a linked host file.
+    pub(super) fn check(
+        &self,
+        is_linked: bool,
+        kernels: &mut ImageKernels,
+        findings: &mut Findings,
+    ) {
+        kernels.images += 1;
+        if is_linked && self.container.standing == Some(Standing::Excluded) {
+            // A link that was not made would make the kernels.
+            kernels.images -= 1;
+            let text = "the image waits for a device link";
+            findings.add(FindingCode::Unread, self.place(), &text);
+            return;
+        }
+        self.form(is_linked, findings);
+        self.target(findings);
+        self.kernels(kernels, findings);
+    }
+
+    fn place(&self) -> FindingPlace {
+        FindingPlace::of(self.container).entry(self.image)
+    }
+
+    fn is_amd(&self) -> bool {
+        self.image.target.triple.starts_with("amdgcn")
+    }
+
+    /// Checks that the bytes are an image, whole, and linked where a runtime loads them.
+    fn form(&self, is_linked: bool, findings: &mut Findings) {
+        let image = self.image;
+        let mut add = |code, text: &str| findings.add(code, self.place(), &text);
+        match image.form {
+            Some(ImageForm::Empty) => add(FindingCode::NotAnImage, "the image is empty"),
+            Some(ImageForm::Unknown) if Magic::at(self.data, self.range.clone()) == Magic::Elf => {
+                if let Some(text) = truncation(self.data, self.range.clone()) {
+                    add(FindingCode::Truncated, &text);
+                }
+            }
+            Some(ImageForm::Unknown) if self.is_amd() => {
+                add(
+                    FindingCode::NotAnImage,
+                    "the bytes are neither ELF, bitcode nor SPIR-V",
+                );
+            }
+            Some(ImageForm::CodeObject | ImageForm::Cubin | ImageForm::DeviceObject) => {
+                if let Some(text) = truncation(self.data, self.range.clone()) {
+                    add(FindingCode::Truncated, &text);
+                }
+            }
+            _ => {}
+        }
+        let is_unlinked = matches!(
+            image.form,
+            Some(ImageForm::DeviceObject | ImageForm::Bitcode)
+        );
+        let is_loaded = self.container.section.as_deref() == Some(HIP_SECTION);
+        if is_unlinked && is_loaded && is_linked && self.is_amd() {
+            let form = image.form.map_or("", ImageForm::name);
+            add(
+                FindingCode::Unlinked,
+                &format!("expected a code object, found a {form}"),
+            );
+        }
+    }
+
+    /// Compares the target of the container with that of the image.
+    fn target(&self, findings: &mut Findings) {
+        // The inventory does not read images of CUDA fat binaries.
+        let cubin = || {
+            let elf = Elf::parse(self.data, self.range.clone()).ok()?;
+            processor_of(elf.machine, elf.flags)
+        };
+        let own = self.image.own_target_id.clone();
+        let is_cubin = self.image.form == Some(ImageForm::Cubin);
+        let Some(own) = own.or_else(|| is_cubin.then(cubin).flatten()) else {
+            return;
+        };
+        let stated = &self.image.target.processor;
+        let add = |findings: &mut Findings| {
+            let text = format!("the image is for `{}`", terminal(&own));
+            findings.add(FindingCode::WrongTarget, self.place(), &text);
+        };
+        if !self.is_amd() {
+            // Letters of NVIDIA's processors, as in `sm_90a`, are not in the header.
+            let number = |name: &str| {
+                name.trim_end_matches(|char: char| char.is_ascii_lowercase())
+                    .to_owned()
+            };
+            if stated.starts_with("sm_") && number(stated) != number(&own) {
+                add(findings);
+            }
+            return;
+        }
+        let (Ok(stated), Ok(own)) = (TargetId::parse(stated), TargetId::parse(&own)) else {
+            return;
+        };
+        // What the container leaves open, the runtime reads from the image.
+        let differs = own
+            .features()
+            .any(|(name, on)| stated.feature(name) == Some(!on));
+        if !stated.processor().is_empty() && stated.processor() != own.processor() || differs {
+            add(findings);
+        }
+    }
+
+    fn kernels(&self, kernels: &mut ImageKernels, findings: &mut Findings) {
+        let listed = match self.image.form {
+            Some(ImageForm::CodeObject | ImageForm::Cubin | ImageForm::Ptx) => self.listed(),
+            // OpenMP calls functions in images for CPUs by their names.
+            Some(ImageForm::HostElf) => {
+                match symbol_names(self.data, self.range.clone()) {
+                    Some(names) => kernels.names.extend(names),
+                    None => kernels.is_complete = false,
+                }
+                return;
+            }
+            Some(ImageForm::Empty) => return,
+            _ => {
+                kernels.is_complete = false;
+                return;
+            }
+        };
+        let names = match listed {
+            Ok(names) => names,
+            Err(text) => {
+                kernels.is_complete = false;
+                return findings.add(FindingCode::Damaged, self.place(), &text);
+            }
+        };
+        // A file or section that is an image itself belongs to no list of targets.
+        if names.is_empty() && self.container.format != ContainerFormat::Image {
+            let text = "the image defines no kernel";
+            findings.add(FindingCode::NoKernels, self.place(), &text);
+        }
+        kernels.names.extend(names);
+    }
+
+    /// Lists the names of the image's kernels.
+    fn listed(&self) -> Result<Vec<String>, String> {
+        let wrong = |problem: KernelError| problem.to_string();
+        let range = self.range.clone();
+        let found = match self.image.form {
+            Some(ImageForm::Ptx) => {
+                let size = range.end.saturating_sub(range.start);
+                ptx_kernels(text(
+                    self.data.read_at(range.start, size).unwrap_or_default(),
+                ))
+            }
+            _ => kernels_within(self.data, range),
+        };
+        let found = found.map_err(wrong)?;
+        Ok(found.into_iter().map(|kernel| kernel.name).collect())
+    }
+}
+
+/// Returns PTX without the NULs at its end.
+fn text(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| *byte != 0);
+    end.and_then(|last| bytes.get(..=last)).unwrap_or_default()
+}
+
+/// Describes the first section that exceeds an ELF image.
+fn truncation<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<String> {
+    let elf = match Elf::parse(data, range) {
+        Ok(elf) => elf,
+        Err(problem) => return Some(problem.to_string()),
+    };
+    // Sections of a vendor's types may have no bytes, whatever their sizes: NVIDIA's shared and local memory.
+    let sections = elf
+        .sections()
+        .filter(|section| section.section_type < object::elf::SHT_LOOS);
+    let problems = sections.filter_map(|section| elf.check(&section).err());
+    problems.map(|problem| problem.to_string()).next()
+}
+
+/// Returns the names of symbols in an ELF image for a CPU.
+fn symbol_names<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<BTreeSet<String>> {
+    let elf = Elf::parse(data, range).ok()?;
+    let mut names = BTreeSet::new();
+    for table in [SymbolTable::All, SymbolTable::Dynamic] {
+        let symbols = elf.symbols(table).ok()?;
+        let defined = symbols
+            .iter()
+            .filter(|symbol| symbol.place != SymbolPlace::Undefined);
+        names.extend(defined.map(|symbol| String::from_utf8_lossy(symbol.name).into_owned()));
+    }
+    Some(names)
+}

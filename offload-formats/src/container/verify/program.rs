@@ -1,0 +1,311 @@
+//! Checks of a linked host file: wrappers, and the kernels that it registers.
+
+use std::collections::BTreeSet;
+
+use super::codes::FindingCode;
+use super::finding::{FindingPlace, Findings};
+use super::host_file::HostFile;
+use super::image::ImageKernels;
+use crate::container::elf::SymbolPlace;
+use crate::container::inventory::Inventory;
+use crate::escape::terminal;
+use crate::format::bytes::ReadAt;
+
+/// Sections of wrappers.
+const WRAPPERS: [&str; 2] = [".hipFatBinSegment", ".nvFatBinSegment"];
+/// Size of a wrapper in bytes: magic, version, pointer to a bundle or fat binary, another pointer.
+const WRAPPER_SIZE: u64 = 24;
+/// Wrapper for HIP.
+const HIP: u32 = 0x4849_5046;
+/// Wrapper for HIP whose images are in an archive beside the program.
+const HIP_ARCHIVE: u32 = 0x4b50_4948;
+/// Wrapper for CUDA.
+const CUDA: u32 = 0x4662_43b1;
+/// Sections whose containers wrappers register.
+const REGISTERED: [&[u8]; 2] = [b".hip_fatbin", b".nv_fatbin"];
+/// Starts of the names of sections of offload entries; modules of ours add a name of their own.
+const ENTRIES: [&str; 4] = [
+    "omp_offloading_entries",
+    "cuda_offloading_entries",
+    "hip_offloading_entries",
+    "llvm_offload_entries",
+];
+/// Start of the names of functions that start kernels.
+const STUB: &str = "__device_stub__";
+
+/// Checks a host file with the images of `inventory`, which define `kernels`.
+pub(super) fn check<'d, R: ReadAt<'d>>(
+    host: &HostFile<'d, R>,
+    inventory: &Inventory,
+    kernels: &ImageKernels,
+    findings: &mut Findings,
+) {
+    let mut registered = Registered::default();
+    wrappers(host, inventory, &mut registered, findings);
+    unregistered(inventory, &registered, findings);
+    if registered.is_elsewhere {
+        return;
+    }
+    let mut wanted = entry_kernels(host);
+    wanted.extend(stub_kernels(host));
+    if let (0, Some(first)) = (kernels.images, wanted.first()) {
+        let text = format!(
+            "the host registers {} kernels, such as `{}`",
+            wanted.len(),
+            terminal(first.shown())
+        );
+        return findings.add(FindingCode::NoImages, FindingPlace::default(), &text);
+    }
+    if !kernels.is_complete {
+        return;
+    }
+    let defined: BTreeSet<&str> = kernels.names.iter().map(|name| plain(name)).collect();
+    for kernel in &wanted {
+        if !kernel
+            .names
+            .iter()
+            .any(|name| defined.contains(name.as_str()))
+        {
+            let text = format!("no image defines `{}`", terminal(kernel.shown()));
+            findings.add(FindingCode::MissingKernel, FindingPlace::default(), &text);
+        }
+    }
+}
+
+/// Device code that wrappers point to.
+#[derive(Default)]
+struct Registered {
+    /// Offsets of containers in the file.
+    offsets: BTreeSet<u64>,
+    /// True if images are in another file.
+    is_elsewhere: bool,
+}
+
+/// Checks that each wrapper is valid and points to a container.
+fn wrappers<'d, R: ReadAt<'d>>(
+    host: &HostFile<'d, R>,
+    inventory: &Inventory,
+    registered: &mut Registered,
+    findings: &mut Findings,
+) {
+    let starts: BTreeSet<u64> = inventory
+        .containers
+        .iter()
+        .map(|at| at.range.start)
+        .collect();
+    for (section, name) in host.named(&WRAPPERS) {
+        let range = host.content(section);
+        let count = range.end.saturating_sub(range.start) / WRAPPER_SIZE;
+        for index in 0..count {
+            let offset = range.start + index * WRAPPER_SIZE;
+            let address = section.address.wrapping_add(index * WRAPPER_SIZE);
+            let place = FindingPlace::in_section(name, offset);
+            let (Some(magic), Some(version)) = (host.half(offset), host.half(offset + 4)) else {
+                continue;
+            };
+            match (magic, version) {
+                (HIP_ARCHIVE, 1) => {
+                    registered.is_elsewhere = true;
+                    continue;
+                }
+                (HIP, 1) | (CUDA, 1 | 2) => {}
+                _ => {
+                    let text = format!("found magic {magic:#x}, version {version}");
+                    findings.add(FindingCode::WrapperInvalid, place, &text);
+                    continue;
+                }
+            }
+            let pointer = host.pointer(address.wrapping_add(8));
+            let target = pointer.and_then(|pointer| host.offset_of(pointer));
+            match target.filter(|target| starts.contains(target)) {
+                Some(target) => {
+                    registered.offsets.insert(target);
+                }
+                None => {
+                    let pointer = pointer.unwrap_or(0);
+                    let text = format!("it points to address {pointer:#x}");
+                    findings.add(FindingCode::WrapperTarget, place, &text);
+                }
+            }
+        }
+    }
+}
+
+/// Finds containers in the sections of registered device code to which no wrapper points.
+fn unregistered(inventory: &Inventory, registered: &Registered, findings: &mut Findings) {
+    for container in &inventory.containers {
+        let name = container.section.as_deref().unwrap_or_default();
+        let is_free = !registered.offsets.contains(&container.range.start);
+        if container.members.is_empty() && REGISTERED.contains(&name) && is_free {
+            let place = FindingPlace::of(container);
+            let text = "no wrapper points to it";
+            findings.add(FindingCode::Unregistered, place, &text);
+        }
+    }
+}
+
+/// A kernel that the host registers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct HostKernel {
+    /// Names that the kernel may have in images; never empty.
+    names: Vec<String>,
+}
+
+impl HostKernel {
+    fn shown(&self) -> &str {
+        self.names.first().map_or("", String::as_str)
+    }
+}
+
+/// Returns a name without the suffix that tells apart kernels of several sources.
+fn plain(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
+}
+
+/// Lists the kernels in the tables of offload entries.
+fn entry_kernels<'d, R: ReadAt<'d>>(host: &HostFile<'d, R>) -> BTreeSet<HostKernel> {
+    let mut found = BTreeSet::new();
+    for (section, _) in host.named(&ENTRIES) {
+        let range = host.content(section);
+        let Some(layout) = EntryFields::of(host, section.address, range.start) else {
+            continue;
+        };
+        let count = range.end.saturating_sub(range.start) / layout.size;
+        for index in 0..count {
+            let place = index * layout.size;
+            let offset = range.start + place;
+            let size = host.word(offset + layout.bytes);
+            let flags = host.half(offset + layout.flags);
+            if (size, flags) != (Some(0), Some(0)) {
+                continue;
+            }
+            let name = host.pointer(section.address.wrapping_add(place + layout.name));
+            let name = name.and_then(|name| host.string(name)).unwrap_or_default();
+            let name = plain(&String::from_utf8_lossy(name)).to_owned();
+            if !name.is_empty() {
+                found.insert(HostKernel { names: vec![name] });
+            }
+        }
+    }
+    found
+}
+
+/// Offsets of fields in an offload entry.
+struct EntryFields {
+    size: u64,
+    name: u64,
+    bytes: u64,
+    flags: u64,
+}
+
+impl EntryFields {
+    /// Entries of LLVM 19 and older: address, name, size, flags.
+    const OLD: Self = Self {
+        size: 32,
+        name: 0x08,
+        bytes: 0x10,
+        flags: 0x18,
+    };
+    /// Entries of LLVM 20 and later: 0, version, kind, flags, address, name, size.
+    const NEW: Self = Self {
+        size: 56,
+        name: 0x18,
+        bytes: 0x20,
+        flags: 0x0c,
+    };
+
+    /// Returns the layout of the table at an address and offset; `None` for an empty one. Older entries start with a
+    /// pointer, newer ones with 0.
+    fn of<'d, R: ReadAt<'d>>(host: &HostFile<'d, R>, address: u64, offset: u64) -> Option<Self> {
+        let first = host.pointer(address)?;
+        let version = host.half(offset.checked_add(8)?)? & 0xffff;
+        Some(match (first, version) {
+            (0, 1) => Self::NEW,
+            _ => Self::OLD,
+        })
+    }
+}
+
+/// Lists the kernels whose start functions the host defines.
+fn stub_kernels<'d, R: ReadAt<'d>>(host: &HostFile<'d, R>) -> BTreeSet<HostKernel> {
+    let symbols = host.symbols();
+    let functions = symbols.iter().filter(|symbol| {
+        symbol.place != SymbolPlace::Undefined && symbol.symbol_type == object::elf::STT_FUNC.0
+    });
+    let kernels = functions.filter_map(|symbol| kernel_of(std::str::from_utf8(symbol.name).ok()?));
+    kernels.collect()
+}
+
+/// Returns the kernel that a function starts; `None` for other functions.
+///
+/// | function | compiler | kernel |
+/// |---|---|---|
+/// | `__device_stub__scale` | clang | `scale` |
+/// | `_ZN1n20__device_stub__scaleEPf` | clang | `_ZN1n5scaleEPf` |
+/// | `_Z28__device_stub__Z5scalePfPf` | nvcc | `_Z5scalePf` |
+/// | `_Z20__device_stub__scalePf` | nvcc, `extern "C"` | `scale` |
+fn kernel_of(function: &str) -> Option<HostKernel> {
+    let function = plain(function);
+    if let Some(name) = function.strip_prefix(STUB) {
+        let names = vec![name.to_owned()];
+        return Some(HostKernel { names }).filter(|_| !name.is_empty());
+    }
+    let place = function.find(STUB).filter(|_| function.starts_with("_Z"))?;
+    let (before, component) = function.split_at(place);
+    let digits = before.len()
+        - before
+            .trim_end_matches(|char: char| char.is_ascii_digit())
+            .len();
+    let (prefix, number) = before.split_at(before.len() - digits);
+    let length: usize = number.parse().ok()?;
+    let inner = component.get(STUB.len()..length)?;
+    let after = component.get(length..)?;
+    if inner.is_empty() {
+        return None;
+    }
+    let mut names = vec![
+        format!("{prefix}{}{inner}{after}", inner.len()),
+        inner.to_owned(),
+    ];
+    if inner.starts_with('Z') {
+        names.insert(0, format!("_{inner}"));
+    }
+    Some(HostKernel { names })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names of clang 22, nvcc 13.5 and the library for CUDA 11.8 in bitsandbytes 0.49.2.
+    #[test]
+    fn names_the_kernel_of_a_start_function() {
+        for (function, kernel) in [
+            ("__device_stub__saxpy.hip_launch_kernels_91acc68b", "saxpy"),
+            ("_Z21__device_stub__matmulPKfS0_Pfi", "_Z6matmulPKfS0_Pfi"),
+            ("_ZN1n20__device_stub__scaleIfEEvPT_", "_ZN1n5scaleIfEEvPT_"),
+            (
+                "_Z33__device_stub__Z9kQuantizePfS_PhiPfS_Phi",
+                "_Z9kQuantizePfS_Phi",
+            ),
+            ("_Z20__device_stub__scalePf", "scale"),
+        ] {
+            let names = kernel_of(function)
+                .map(|kernel| kernel.names)
+                .unwrap_or_default();
+            assert!(
+                names.iter().any(|name| name == kernel),
+                "{function}: {names:?}"
+            );
+        }
+        for function in [
+            "main",
+            "_Z15__device_stub__",
+            "_Z99__device_stub__xPf",
+            "_Z__device_stub__x",
+            "__device_stub__",
+        ] {
+            assert_eq!(kernel_of(function), None, "{function}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! `cargo offload compress` and `decompress`: bundles with another compression.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use offload_formats::container::prune::{PruneChoice, Recompression, prune};
+use offload_formats::escape::terminal;
+use offload_formats::format::bytes::ReadCache;
+use offload_formats::format::compressed_bundle::{
+    CompressedBundleVersion, Compression, HipRuntime, Method,
+};
+use offload_formats::format::magic::Magic;
+use serde::Serialize;
+
+use super::error::CargoOffloadError;
+use super::inputs::{InputLine, OpenInput};
+use super::limit_option::LimitOption;
+use super::prune::write;
+use super::text::{self, NAME};
+use crate::{decompressed, json as json_text};
+
+/// Compresses bundles for HIP: files of bundles, and those in programs and shared libraries.
+///
+/// Programs register the compressed bundles as before, and HIP's runtime unpacks them when it loads them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without --runtime, bundles get version 2 with zstd, which ROCm 6.3 and later read. docs/verify.md has the table.
+
+Examples:
+  cargo offload compress --runtime rocm-6.4 libkernels.so -o small.so
+  cargo offload compress --level 19 --in-place kernels.hipfb
+  cargo offload compress --method zlib --runtime rocm-6.2 --in-place -r lib")]
+pub(super) struct CompressLine {
+    /// Release of ROCm that must read the bundles, such as rocm-6.4.
+    #[arg(long, value_name = "RUNTIME")]
+    runtime: Option<HipRuntime>,
+    /// Compression method; by default the best one that the runtime reads.
+    #[arg(long, value_name = "METHOD")]
+    method: Option<MethodOption>,
+    /// Compression level: 1 to 22 for zstd, 1 to 9 for zlib [default: 3 for zstd, 6 for zlib].
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(i32).range(1..=22))]
+    level: Option<i32>,
+    #[command(flatten)]
+    common: RecompressOptions,
+}
+
+/// Decompresses files of bundles.
+///
+/// Programs and libraries are refused: they have no room for larger bundles.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  cargo offload decompress kernels.hipfb -o plain.hipfb")]
+pub(super) struct DecompressLine {
+    #[command(flatten)]
+    common: RecompressOptions,
+}
+
+/// Options of both commands.
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("place").required(true).args(["output", "in_place"])))]
+struct RecompressOptions {
+    /// The new file; only for one input.
+    #[arg(long, short, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Replace the files.
+    #[arg(long)]
+    in_place: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    limit: LimitOption,
+    #[command(flatten)]
+    input: InputLine,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum MethodOption {
+    Zstd,
+    Zlib,
+}
+
+#[derive(Serialize)]
+struct RecompressDocument {
+    schema: u32,
+    files: Vec<RecompressedFile>,
+}
+
+/// Report of one file.
+#[derive(Serialize)]
+struct RecompressedFile {
+    file: String,
+    output: String,
+    old_size: u64,
+    new_size: u64,
+    bundles: usize,
+}
+
+impl CompressLine {
+    /// Returns the compression that the options ask for.
+    fn compression(&self) -> Result<Compression, CargoOffloadError> {
+        let method = self.method.map(|method| match method {
+            MethodOption::Zstd => Method::Zstd,
+            MethodOption::Zlib => Method::Zlib,
+        });
+        let (mut version, mut best) = (CompressedBundleVersion::V2, Method::Zstd);
+        if let Some(runtime) = self.runtime {
+            let newest = runtime.versions().last().zip(runtime.methods().last());
+            let Some((newest, newest_method)) = newest else {
+                return Err(CargoOffloadError::new(format_args!(
+                    "{runtime} reads no compressed bundles\nhint: ROCm 6.2 and later do"
+                )));
+            };
+            (version, best) = (*newest, *newest_method);
+            if method.is_some_and(|method| !runtime.reads(version, method)) {
+                return Err(CargoOffloadError::new(format_args!(
+                    "{runtime} does not read this method\nhint: leave out --method"
+                )));
+            }
+        }
+        Ok(Compression {
+            version,
+            method: method.unwrap_or(best),
+            level: self.level,
+            ..Compression::default()
+        })
+    }
+}
+
+/// Compresses each file and prints its sizes.
+pub(super) fn run(line: &CompressLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
+    let how = Recompression::Compress(line.compression()?);
+    recompress(&line.common, how, out)
+}
+
+/// Decompresses each file and prints its sizes.
+pub(super) fn decompress(
+    line: &DecompressLine,
+    out: &mut impl Write,
+) -> Result<(), CargoOffloadError> {
+    recompress(&line.common, Recompression::Decompress, out)
+}
+
+fn recompress(
+    options: &RecompressOptions,
+    how: Recompression,
+    out: &mut impl Write,
+) -> Result<(), CargoOffloadError> {
+    let is_single = matches!(&options.input.files[..], [file] if !file.is_dir());
+    if options.output.is_some() && !is_single {
+        return Err(CargoOffloadError::new(
+            "`--output` needs exactly one input file\nhint: `--in-place` replaces several files",
+        ));
+    }
+    let limit = options.limit.value()?.memory();
+    let mut files = Vec::new();
+    let done = options.input.each(|input| {
+        let file = recompress_file(options, input, how, limit)?;
+        if !options.json {
+            print(&file, out).map_err(CargoOffloadError::unwritten)?;
+        }
+        files.push(file);
+        Ok(())
+    });
+    if options.json {
+        let document = json_text::text(&RecompressDocument { schema: 1, files });
+        let written = out.write_all(document.as_bytes());
+        written.map_err(CargoOffloadError::unwritten)?;
+    }
+    done
+}
+
+fn recompress_file(
+    options: &RecompressOptions,
+    input: &OpenInput,
+    how: Recompression,
+    limit: u64,
+) -> Result<RecompressedFile, CargoOffloadError> {
+    let name = input.name.as_path();
+    let wrong = |problem: &dyn std::fmt::Display| {
+        CargoOffloadError::new(format_args!("{}: {problem}", terminal(name)))
+    };
+    let cache = ReadCache::new(input.reading.part(0..input.size));
+    if how == Recompression::Decompress && Magic::at(&cache, 0..input.size) == Magic::Elf {
+        return Err(wrong(
+            &"decompressed bundles do not fit into a program, library or object\n\
+            hint: `cargo offload extract` writes the images to files",
+        ));
+    }
+    let changed = prune(&cache, &PruneChoice::recompress(how), limit).map_err(|error| {
+        let hint = match error.problem.is_limit() {
+            true => format!("\nhint: {}", decompressed::hint()),
+            false => String::new(),
+        };
+        wrong(&format_args!("{error}{hint}"))
+    })?;
+    // Parsers take a failed read for the end of the file.
+    crate::files::check().map_err(CargoOffloadError::unread)?;
+    // One of the two is given.
+    let output = options.output.as_deref().unwrap_or(name);
+    if options.output.is_some() || changed.counts.recompressed > 0 {
+        write(input, &changed, output)?;
+    }
+    Ok(RecompressedFile {
+        file: input.name.to_string_lossy().into_owned(),
+        output: output.to_string_lossy().into_owned(),
+        old_size: input.size,
+        new_size: changed.size,
+        bundles: changed.counts.recompressed,
+    })
+}
+
+fn print(file: &RecompressedFile, out: &mut impl Write) -> io::Result<()> {
+    let name = terminal(&file.file);
+    let (old, new) = (text::size(file.old_size), text::size(file.new_size));
+    match file.bundles {
+        0 => writeln!(out, "{NAME}{name}{NAME:#}: {old}, no bundle changes"),
+        count => {
+            let bundles = text::count(count, "bundle");
+            writeln!(out, "{NAME}{name}{NAME:#}: {old} → {new}, {bundles}")
+        }
+    }
+}
