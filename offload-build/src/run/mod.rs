@@ -146,7 +146,7 @@ impl<'a> Run<'a> {
             });
         }
         let variable = |name| self.environment.cargo(name).unwrap_or_default();
-        let package = record::Package {
+        let package = record::RecordedPackage {
             name: &variable("CARGO_PKG_NAME"),
             version: &variable("CARGO_PKG_VERSION"),
             folder: &variable("CARGO_MANIFEST_DIR"),

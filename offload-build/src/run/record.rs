@@ -31,7 +31,7 @@ pub(crate) struct Record<'a> {
 }
 
 /// The package of the build script.
-pub(crate) struct Package<'a> {
+pub(crate) struct RecordedPackage<'a> {
     pub(crate) name: &'a str,
     pub(crate) version: &'a str,
     /// Absolute path of the folder of its `Cargo.toml`.
@@ -39,7 +39,7 @@ pub(crate) struct Package<'a> {
 }
 
 /// The whole text.
-pub(crate) fn text(package: &Package<'_>, host: &Host, records: &[Record<'_>]) -> String {
+pub(crate) fn text(package: &RecordedPackage<'_>, host: &Host, records: &[Record<'_>]) -> String {
     let mut text = String::new();
     // Nothing fails that writes to a string.
     let _ = write!(
@@ -55,9 +55,9 @@ pub(crate) fn text(package: &Package<'_>, host: &Host, records: &[Record<'_>]) -
 /// A value as JSON.
 struct Json<'a, T: ?Sized>(&'a T);
 
-impl Display for Json<'_, Package<'_>> {
+impl Display for Json<'_, RecordedPackage<'_>> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Package {
+        let RecordedPackage {
             name,
             version,
             folder,

@@ -146,63 +146,28 @@ impl DataObject<'_> {
         let symbols_size = strings_start - symbols_start;
         let (allocated, strings_size) = (elf::SHF_ALLOC.0, strings.len() as u64);
         let [data, stack, symtab, strtab] = sections;
-        // Name, type, flags, offset, size, link, info, alignment, size of a record. The first symbol is local; without
-        // `.note.GNU-stack` linkers make the stack executable.
+        // The first symbol is local; without `.note.GNU-stack` linkers make the stack executable.
         let program = elf::SHT_PROGBITS.0;
-        for (name, kind, flags, [offset, size], [link, info], [alignment, record]) in [
+        let (content, table) = ([START, size], [symbols_start, symbols_size]);
+        let strings = [strings_start, strings_size];
+        let rows: [SectionHeader; SECTIONS as usize] = [
             (0, elf::SHT_NULL.0, 0, [0, 0], [0, 0], [0, 0]),
             (
                 data,
                 program,
                 allocated,
-                [START, size],
+                content,
                 [0, 0],
                 [self.alignment, 0],
             ),
             (stack, program, 0, [end, 0], [0, 0], [1, 0]),
-            (
-                symtab,
-                elf::SHT_SYMTAB.0,
-                0,
-                [symbols_start, symbols_size],
-                [4, 1],
-                [8, SYMBOL],
-            ),
-            (
-                strtab,
-                elf::SHT_STRTAB.0,
-                0,
-                [strings_start, strings_size],
-                [0, 0],
-                [1, 0],
-            ),
-        ] {
-            after.word(name);
-            after.word(kind);
-            after.long(flags);
-            after.long(0);
-            after.long(offset);
-            after.long(size);
-            after.word(link);
-            after.word(info);
-            after.long(alignment);
-            after.long(record);
+            (symtab, elf::SHT_SYMTAB.0, 0, table, [4, 1], [8, SYMBOL]),
+            (strtab, elf::SHT_STRTAB.0, 0, strings, [0, 0], [1, 0]),
+        ];
+        for row in rows {
+            after.section_header(row);
         }
-        let mut before = Fields::default();
-        // Class 64, little-endian, version 1.
-        before.bytes(&[0x7f, b'E', b'L', b'F', 2, 1, 1]);
-        before.zeros(9);
-        before.half(elf::ET_REL.0);
-        before.half(machine.number);
-        before.word(1);
-        before.long(0);
-        before.long(0);
-        before.long(headers);
-        before.word(machine.flags);
-        for half in [64, 0, 0, 64, 5, 4] {
-            before.half(half);
-        }
-        Ok((before.0, after.0))
+        Ok((elf_header(machine, headers), after.0))
     }
 
     /// Returns the bytes before and after the content.
@@ -270,11 +235,48 @@ impl DataObject<'_> {
     }
 }
 
+/// Number of section headers of an ELF object.
+const SECTIONS: u16 = 5;
+
+/// A section header: name, type, flags, offset and size, link and info, alignment and size of a record.
+type SectionHeader = (u32, u32, u64, [u64; 2], [u32; 2], [u64; 2]);
+
+/// Returns the header of an ELF object whose section headers are at that offset.
+fn elf_header(machine: Machine, section_headers: u64) -> Vec<u8> {
+    let mut before = Fields::default();
+    // Class 64, little-endian, version 1.
+    before.bytes(&[0x7f, b'E', b'L', b'F', 2, 1, 1]);
+    before.zeros(9);
+    before.half(elf::ET_REL.0);
+    before.half(machine.number);
+    before.word(1);
+    before.long(0);
+    before.long(0);
+    before.long(section_headers);
+    before.word(machine.flags);
+    for half in [64, 0, 0, 64, SECTIONS, SECTIONS - 1] {
+        before.half(half);
+    }
+    before.0
+}
+
 /// Little-endian fields.
 #[derive(Default)]
 struct Fields(Vec<u8>);
 
 impl Fields {
+    fn section_header(&mut self, row: SectionHeader) {
+        let (name, kind, flags, place, [link, info], last) = row;
+        self.word(name);
+        self.word(kind);
+        self.long(flags);
+        self.long(0);
+        place.into_iter().for_each(|field| self.long(field));
+        self.word(link);
+        self.word(info);
+        last.into_iter().for_each(|field| self.long(field));
+    }
+
     fn bytes(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }

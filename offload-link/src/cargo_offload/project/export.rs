@@ -27,13 +27,13 @@ const HEADERS: [&str; 9] = ["h", "hh", "hpp", "hxx", "h++", "cuh", "inc", "inl",
 /// The record that a build script leaves, as far as a program that links its library needs it.
 #[derive(Deserialize)]
 struct Record {
-    package: Package,
+    package: ExportedPackage,
     host: String,
     modules: Vec<Module>,
 }
 
 #[derive(Deserialize)]
-struct Package {
+struct ExportedPackage {
     name: String,
     version: String,
     folder: PathBuf,
