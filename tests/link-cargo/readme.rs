@@ -33,8 +33,12 @@ fn path(code: &str) -> Option<&str> {
 fn with_local_crates(manifest: &str, root: &Path) -> String {
     let mut text = manifest.to_owned();
     for name in ["offload-build", "offload-device"] {
-        let local = format!("{name} = {{ path = {:?} }}", root.join(name));
-        text = text.replace(&format!("{name} = \"0.1\""), &local);
+        let path = format!("path = {:?}", root.join(name));
+        text = text.replace(&format!("{name} = \"0.1\""), &format!("{name} = {{ {path} }}"));
+        text = text.replace(
+            &format!("{name} = {{ version = \"0.1\""),
+            &format!("{name} = {{ {path}"),
+        );
     }
     text
 }
