@@ -23,7 +23,7 @@ test-all:
 
 bench:
 	@.ci/setup test
-	cargo bench --quiet --locked -p offload-link --bench figures --bench linker --bench bundler --bench archives -- --bench
+	cargo bench --quiet --locked -p offload-link --bench figures --bench linker --bench bundler --bench archives --bench inspect -- --bench
 	cargo bench --quiet --locked -p offload-build --bench build -- --bench
 
 SECONDS ?= 60

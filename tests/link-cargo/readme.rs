@@ -34,7 +34,10 @@ fn with_local_crates(manifest: &str, root: &Path) -> String {
     let mut text = manifest.to_owned();
     for name in ["offload-build", "offload-device"] {
         let path = format!("path = {:?}", root.join(name));
-        text = text.replace(&format!("{name} = \"0.1\""), &format!("{name} = {{ {path} }}"));
+        text = text.replace(
+            &format!("{name} = \"0.1\""),
+            &format!("{name} = {{ {path} }}"),
+        );
         text = text.replace(
             &format!("{name} = {{ version = \"0.1\""),
             &format!("{name} = {{ {path}"),

@@ -80,7 +80,7 @@ pub(super) fn export(
         outputs.any(|output| output == library)
     };
     let Some(module) = record.modules.iter().find(made_it) else {
-        let text = format_args!("no module made `{}`", library.display());
+        let text = format!("no module made `{}`", library.display());
         return Err(failed(&path, text));
     };
     let own = |folder: &&PathBuf| is_own(folder, &record.package.folder, out_dir);
