@@ -76,6 +76,18 @@ fn builds_fewer_targets_of_a_workspace_for_development() {
 }
 
 #[test]
+fn names_the_instances_of_a_cuda_template() {
+    if tool("llvm22", &["clang-22"]).is_none() || tool("cuda", &["ptxas"]).is_none() {
+        return;
+    }
+    let mut cargo = cargo("cuda-module", "run");
+    // A machine that has NVIDIA's driver must say the same.
+    let text = run(cargo.env("OFFLOAD_DEVICE_CUDA", "/nonexistent"));
+    expect_in_readme("cuda-module", &text);
+    assert_eq!(text.lines().count(), 3, "{text}");
+}
+
+#[test]
 fn lists_the_images_of_its_own_program() {
     if !has_openmp() {
         return;
