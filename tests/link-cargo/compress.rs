@@ -181,7 +181,7 @@ fn refuses_what_it_cannot_do() {
         (
             &["compress", "text", "-o", "x"],
             1,
-            "text: expected an ELF program",
+            "text: expected an ELF file, an archive, a bundle,",
         ),
         (
             &["decompress", "elf", "-o", "x"],

@@ -20,6 +20,7 @@ use serde::Deserialize;
 
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::files;
+use crate::files::is_absent;
 
 /// Extensions of files that programs include.
 const HEADERS: [&str; 9] = ["h", "hh", "hpp", "hxx", "h++", "cuh", "inc", "inl", "ipp"];
@@ -70,7 +71,12 @@ pub(super) fn export(
         return Ok(());
     };
     let path = out_dir.join("offload/manifest.json");
-    let record = fs::read(&path).map_err(|problem| failed(&path, problem))?;
+    let record = match fs::read(&path) {
+        Ok(record) => record,
+        // Another build script made the library; nothing is known of it.
+        Err(problem) if is_absent(&problem) => return Ok(()),
+        Err(problem) => return Err(failed(&path, problem)),
+    };
     let record: Record = serde_json::from_slice(&record).map_err(|problem| {
         let hint = "hint: `cargo update -p offload-build` gets the release of this tool";
         failed(&path, format_args!("{problem}\n{hint}"))
