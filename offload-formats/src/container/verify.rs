@@ -7,7 +7,7 @@
 //! | `containers.rs` | compression and its hash, duplicate and conflicting entries, alignment |
 //! | `hip.rs` | entry IDs and tables, as HIP's runtime looks for them |
 //! | `image.rs` | an image: its ELF headers, its target, its kernels |
-//! | `program.rs` | a linked host file: wrappers, kernels that it registers, device code that nobody reads |
+//! | `program.rs` | a linked host file: wrappers, kernels that it registers, device code that no runtime reads |
 //! | `codes.rs` | the code, severity and texts of each finding |
 //!
 //! Reads headers, symbols and notes of images. Compressed bundles are unpacked in memory, one after the other.
