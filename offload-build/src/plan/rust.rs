@@ -127,10 +127,13 @@ impl Context<'_> {
             ..self.task(output)
         };
         let text = sysroot.source("compiler_builtins");
-        stages.texts.push(step(TextFile {
-            path: text.clone(),
-            text: COMPILER_BUILTINS,
-        }));
+        // The triples of a rustc share it.
+        if stages.texts.is_empty() {
+            stages.texts.push(step(TextFile {
+                path: text.clone(),
+                text: COMPILER_BUILTINS,
+            }));
+        }
         let source = sysroot.source("core");
         stages.cores.push(step(task("core", &core, vec![source])));
         let inputs = vec![text, core.clone()];

@@ -8,6 +8,7 @@ use crate::run::progress::Progress;
 use crate::steps::digests::Digests;
 use crate::steps::step::{Made, Step};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,6 +27,7 @@ pub(crate) fn execute(plan: &Plan, jobs: &Jobs, progress: &Progress) -> Result<O
     let mut outcome = Outcome::default();
     let mut seen = BTreeSet::new();
     for stage in &plan.stages {
+        debug_assert_eq!(written_twice(stage), None, "steps of a stage run at once");
         let results = jobs.run(stage.iter().collect(), |step: &Arc<dyn Step>| {
             let started = Instant::now();
             let result = step.execute(&digests);
@@ -52,4 +54,11 @@ pub(crate) fn execute(plan: &Plan, jobs: &Jobs, progress: &Progress) -> Result<O
         }
     }
     Ok(outcome)
+}
+
+/// Returns a file that two steps of the stage write.
+fn written_twice(stage: &[Arc<dyn Step>]) -> Option<PathBuf> {
+    let mut written = BTreeSet::new();
+    let mut outputs = stage.iter().flat_map(|step| step.made(Vec::new()).outputs);
+    outputs.find(|output| !written.insert(output.clone()))
 }
