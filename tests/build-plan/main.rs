@@ -7,6 +7,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod any_folder;
 mod archives_key;
 mod artifacts;
 mod device_only;

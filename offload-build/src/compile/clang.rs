@@ -41,6 +41,8 @@ pub(crate) struct Clang<'a> {
     pub include: &'a [PathBuf],
     /// Folders that `#include` searches after the system's, in order.
     pub include_last: &'a [PathBuf],
+    /// Folders, and what `__FILE__` says of each in its place.
+    pub renamed_folders: &'a [(&'a Path, &'a str)],
     /// Debug information in host objects.
     pub debug: bool,
     /// Colors of messages.
@@ -220,6 +222,7 @@ impl Clang<'_> {
                 return command.args(compiles).arg(text).arg("-o").arg(made);
             }
         };
+        command = command.args(self.renamed_folders.iter().filter_map(prefix_map));
         for folder in self.include {
             command = command.arg("-I").arg(folder);
         }
@@ -240,6 +243,17 @@ impl Clang<'_> {
     }
 }
 
+/// Returns the option that renames a folder in `__FILE__`: what is compiled is the same in every checkout, unless it has debug
+/// information. The folder ends at the first `=`.
+fn prefix_map((folder, name): &(&Path, &str)) -> Option<OsString> {
+    let is_whole = !folder.as_os_str().as_encoded_bytes().contains(&b'=');
+    let mut option = OsString::from("-fmacro-prefix-map=");
+    option.push(folder);
+    option.push("/=");
+    option.push(name);
+    is_whole.then_some(option)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,6 +270,7 @@ mod tests {
             std: Some("c11"),
             include: &include,
             include_last: &[],
+            renamed_folders: &[(Path::new("/pack"), ""), (Path::new("/a=b"), "")],
             debug: true,
             colors: Colors::Removed,
         };
@@ -276,7 +291,7 @@ mod tests {
             file: "fe00-12",
             part: Part::Whole,
         };
-        let tail = "-frandom-seed=fe00-12 -O2 -std=c11 -I 'my include' -DFAST -DTILE=64 -Wall \
+        let tail = "-frandom-seed=fe00-12 -O2 -std=c11 -fmacro-prefix-map=/pack/= -I 'my include' -DFAST -DTILE=64 -Wall \
                     -MD -MF k.o.d -MT out -c k.c -o k.o.part";
         assert_eq!(
             clang.host_object(&compile).to_string(),

@@ -184,6 +184,7 @@ mod tests {
             std: None,
             include: &["inc".into()],
             include_last: &["last".into()],
+            renamed_folders: &[],
             debug: true,
             colors: Default::default(),
         };

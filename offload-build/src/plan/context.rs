@@ -120,6 +120,7 @@ impl Context<'_> {
             std: module.std.as_deref(),
             include: &include,
             include_last: &include_last,
+            renamed_folders: &[(self.root, ""), (self.out, "OUT_DIR/")],
             debug: self.debug,
             colors: self.colors,
         };
@@ -163,12 +164,21 @@ impl Context<'_> {
             depfile,
             output: output.to_owned(),
             joined: Vec::new(),
-            finish: match module.language {
-                Language::OpenMp => Finish::OwnRegions(self.module_number(module)),
-                _ => Finish::None,
-            },
+            finish: self.finish(module, side),
             environment: self.variables.to_owned(),
             hints: SymbolHints::default(),
+        }
+    }
+
+    /// Returns what is left to do to a compiled file.
+    fn finish(&self, module: &Module, side: Side<'_>) -> Finish {
+        let is_of_host = matches!(side, Side::Host(_));
+        match module.language {
+            Language::OpenMp => Finish::OwnRegions(self.module_number(module)),
+            Language::Cuda if self.compiler.family == Family::Nvcc && is_of_host => {
+                Finish::WithoutProcess
+            }
+            _ => Finish::None,
         }
     }
 

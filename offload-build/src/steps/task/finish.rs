@@ -1,6 +1,6 @@
 //! Edits of files that LLVM's tools have made.
 
-use crate::steps::task::regions;
+use crate::steps::task::{regions, temporary_names};
 use offload_formats::container::code_object;
 use std::fs;
 use std::io;
@@ -19,6 +19,8 @@ pub(crate) enum Finish {
     /// Renames the kernels of an OpenMP host object or image: they get names of their module, which this number stands
     /// for.
     OwnRegions(u64),
+    /// Edits a host object of nvcc: [`temporary_names::without_process`].
+    WithoutProcess,
 }
 
 impl Finish {
@@ -30,6 +32,7 @@ impl Finish {
             Self::ShareDescriptors => Some("descriptors of shared kernels made weak"),
             Self::JoinNotes => Some("notes of metadata joined"),
             Self::OwnRegions(_) => Some("kernels named for this module alone"),
+            Self::WithoutProcess => Some("names of temporary files made the same in each build"),
         }
     }
 
@@ -44,6 +47,10 @@ impl Finish {
             Self::JoinNotes => code_object::join_notes(&mut bytes),
             Self::OwnRegions(module) => {
                 regions::rename(&mut bytes, module);
+                Ok(())
+            }
+            Self::WithoutProcess => {
+                temporary_names::without_process(&mut bytes);
                 Ok(())
             }
             Self::None => Ok(()),

@@ -15,6 +15,7 @@ mod hints;
 pub(crate) mod joined;
 mod regions;
 pub(crate) mod returned;
+mod temporary_names;
 
 pub(crate) use crate::steps::task::hints::SymbolHints;
 

@@ -12,7 +12,7 @@ use md5::{Digest, Md5};
 /// Renames the kernels in an object or in bitcode; `module` is the same for all files of a module.
 pub(crate) fn rename(bytes: &mut [u8], module: u64) {
     let mut start = 0;
-    while let Some(found) = find(&bytes[start..]) {
+    while let Some(found) = find(&bytes[start..], KERNEL) {
         start += found + KERNEL.len();
         let name = &mut bytes[start..];
         if let Some(number) = number_at(name) {
@@ -27,13 +27,14 @@ pub(crate) fn rename(bytes: &mut [u8], module: u64) {
     }
 }
 
-fn find(bytes: &[u8]) -> Option<usize> {
-    let first = *KERNEL.first()?;
+/// Returns the place of the first `text` in `bytes`.
+pub(super) fn find(bytes: &[u8], text: &[u8]) -> Option<usize> {
+    let first = *text.first()?;
     let mut start = 0;
     loop {
         let rest = bytes.get(start..)?;
         start += rest.iter().position(|byte| *byte == first)?;
-        if bytes.get(start..)?.starts_with(KERNEL) {
+        if bytes.get(start..)?.starts_with(text) {
             return Some(start);
         }
         start += 1;
