@@ -14,6 +14,7 @@ mod llvm_tool;
 mod offload_wrapper;
 mod options;
 mod packager;
+mod platform;
 mod signals;
 
 use std::process::ExitCode;

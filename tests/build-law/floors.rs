@@ -45,6 +45,7 @@ const ROOMS: [(&str, &[&[&str]]); 4] = [
     (
         "offload-link",
         &[
+            &["platform"],
             &["say", "json", "files"],
             &["signals", "decompressed"],
             &["options"],

@@ -14,3 +14,4 @@ mod large_archives;
 mod outputs;
 mod read_failures;
 mod thin_archives;
+mod windows_tools;

@@ -3,9 +3,8 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
-use rustix::fs::copy_file_range;
+use crate::platform::{FileExt, copy_in_system};
 
 /// Failed copy; the variant tells which file failed.
 #[derive(Debug)]
@@ -34,9 +33,9 @@ pub(crate) fn copy_range(
     let mut start = range.start;
     while let Some(size) = range.end.checked_sub(start).filter(|size| *size > 0) {
         let size = usize::try_from(size).unwrap_or(usize::MAX);
-        match copy_file_range(from, Some(&mut start), to, Some(&mut offset), size) {
+        match copy_in_system((from, &mut start), (to, &mut offset), size) {
             Ok(1..) => {}
-            Err(rustix::io::Errno::INTR) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             // The system cannot copy between these files, or the file has ended: reading shows which.
             Ok(0) | Err(_) => return copy_through(from, start..range.end, to, offset),
         }

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use offload_formats::escape::terminal;
-use rustix::io::Errno;
 
 /// First failed read of the process. One is enough: a tool reads for one result.
 static FIRST: OnceLock<ReadFailure> = OnceLock::new();
@@ -44,15 +43,4 @@ pub(super) fn note(path: &Path, offset: u64, problem: &io::Error) {
 /// Fails if any read of this process failed.
 pub(crate) fn check() -> Result<(), ReadFailure> {
     FIRST.get().map_or(Ok(()), |failure| Err(failure.clone()))
-}
-
-/// Tells whether the error means that no file has this name, for any process. Such an error depends on the name, not
-/// on the state of the system.
-pub(crate) fn is_absent(error: &io::Error) -> bool {
-    let certain = [Errno::NOENT, Errno::NOTDIR, Errno::NAMETOOLONG, Errno::LOOP];
-    // The standard library refuses a name with a NUL, without an error number.
-    match error.raw_os_error() {
-        Some(number) => certain.contains(&Errno::from_raw_os_error(number)),
-        None => error.kind() == io::ErrorKind::InvalidInput,
-    }
 }

@@ -19,7 +19,7 @@ mod thin;
 mod write;
 
 pub(crate) use copy::{CopyError, copy_range, shrunk};
-pub(crate) use failure::{ReadFailure, check, is_absent};
+pub(crate) use failure::{ReadFailure, check};
 pub(crate) use opened::Opened;
 pub(crate) use reading::{Here, Reading};
 pub(crate) use stamp::Stamp;

@@ -1,15 +1,13 @@
 //! A file that stays open or is opened again for each read.
 
 use std::cell::RefCell;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-
-use rustix::fs::OFlags;
 
 use super::failure;
 use super::stamp::Stamp;
+use crate::platform::{self, FileExt};
 
 /// A file with its name. If it has no descriptor, each read opens it: a tool may have more inputs than a process may
 /// have open files.
@@ -32,10 +30,7 @@ impl Opened {
 
     /// Opens a file for reading. Does not block, unlike opening a pipe without a writer.
     pub(crate) fn open(path: &Path) -> io::Result<File> {
-        // The standard library takes the flags as an `i32`.
-        let flags =
-            i32::try_from(OFlags::NONBLOCK.bits()).expect("the flag is a bit below the sign");
-        OpenOptions::new().read(true).custom_flags(flags).open(path)
+        platform::open(path)
     }
 
     pub(crate) fn stamp(&self) -> Option<&Stamp> {

@@ -7,15 +7,14 @@ use std::cell::Cell;
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use offload_formats::escape::terminal;
 
-use super::failure::is_absent;
 use super::opened::Opened;
 use super::stamp::Stamp;
+use crate::platform::{self, is_absent};
 
 /// Limit on the depth of nested thin archives, the same as for other archives.
 const MAX_DEPTH: usize = 16;
@@ -31,7 +30,7 @@ pub(crate) fn open_member(
     size: u64,
 ) -> Result<ThinMember, MemberError> {
     let folder = archive.parent().unwrap_or(Path::new(""));
-    let path = folder.join(std::ffi::OsStr::from_bytes(name));
+    let path = folder.join(platform::os_string(name.to_vec()));
     let opened = Opened::open(&path).and_then(|file| Ok((file.metadata()?, file)));
     let wrong = |problem| MemberError {
         path: path.clone(),

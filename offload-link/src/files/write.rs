@@ -3,6 +3,8 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use crate::platform;
+
 /// Writes a temporary file beside its place and renames it, so the file is never incomplete.
 ///
 /// # Errors
@@ -13,9 +15,7 @@ pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
-    let mut file = tempfile::Builder::new()
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
-        .tempfile_in(folder)?;
+    let mut file = platform::temporary(0o666).tempfile_in(folder)?;
     file.write_all(bytes)?;
     file.persist(path)?;
     Ok(())

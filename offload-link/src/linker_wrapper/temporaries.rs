@@ -1,14 +1,14 @@
 //! Files that live as long as the link, in a folder that is created on demand.
 
 use std::cell::OnceCell;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
 use crate::linker_wrapper::error::LinkError;
+use crate::platform;
 use crate::signals::Watch;
 
 /// The folder of temporary files. It is removed when this is dropped and when a signal ends the process.
@@ -44,9 +44,8 @@ impl Temporaries {
             return Ok(held);
         }
         let failed = |source| LinkError::io("cannot create a folder for temporary files", source);
-        let folder = tempfile::Builder::new()
+        let folder = platform::temporary(0o700)
             .prefix("offload-link-")
-            .permissions(fs::Permissions::from_mode(0o700))
             .tempdir()
             .map_err(failed)?;
         let watch = Watch::over(folder.path()).map_err(failed)?;

@@ -7,7 +7,6 @@ mod place;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use offload_formats::escape::terminal;
@@ -18,6 +17,7 @@ use super::error::LlvmToolError;
 use super::output::{Output, Style};
 use super::sources::{Parts, Sources};
 use crate::files::{self, CopyError};
+use crate::platform::FileExt;
 use place::{OutputPlace, OutputPlaces};
 
 /// Writes all outputs or none. They get their names when the last one is complete.

@@ -10,7 +10,6 @@ use offload_formats::format::pieces::Piece;
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -20,6 +19,7 @@ use crate::files::{
     CopyError, Here, MemberError, Opened, Reading, Stamp, ThinMember, copy_range, open_member,
     shrunk,
 };
+use crate::platform::FileExt;
 
 /// Opened files, in order, and the compressed bundles in them.
 #[derive(Default)]

@@ -4,8 +4,8 @@
 //! without `=`, and unknown options that must be kept as spelled. So a row defines how its option is written, and
 //! [`find`] returns the row of an argument. Parsing, help and tests derive from the rows.
 
+use crate::platform;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// How an option is written. A long name may follow one dash or two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub(crate) fn find<Id: Copy>(
     arg: &OsStr,
     dashes: Dashes,
 ) -> Option<FoundOption<Id>> {
-    let bytes = arg.as_bytes();
+    let bytes = arg.as_encoded_bytes();
     let short = bytes.strip_prefix(b"-")?;
     let long = short.strip_prefix(b"-");
     let mut best: Option<(usize, FoundOption<Id>)> = None;
@@ -84,10 +84,10 @@ pub(crate) fn find<Id: Copy>(
                     FoundOption::Next(row.id)
                 }
                 (Spelling::Value | Spelling::Equal, [b'=', value @ ..]) => {
-                    FoundOption::Value(row.id, OsString::from_vec(value.to_vec()))
+                    FoundOption::Value(row.id, platform::os_string(value.to_vec()))
                 }
                 (Spelling::Letter, value) => {
-                    FoundOption::Value(row.id, OsString::from_vec(value.to_vec()))
+                    FoundOption::Value(row.id, platform::os_string(value.to_vec()))
                 }
                 _ => continue,
             };

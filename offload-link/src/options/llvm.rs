@@ -7,8 +7,8 @@
 //! Specification: `docs/spec/bundler.md` §1.1 and §1.5, LLVM 22, `llvm/lib/Support/CommandLine.cpp`.
 
 use super::near::distance;
+use crate::platform;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// One option.
 #[derive(Clone, Copy, Debug)]
@@ -305,7 +305,7 @@ impl<Id: Copy + PartialEq> Table<Id> {
     fn letter(&self, name: &OsStr) -> Option<&'static str> {
         let begins = |row: &&Row<Id>| {
             let letter = row.name.len() == 1 && !matches!(row.takes, Takes::Bool);
-            letter && name.as_bytes().starts_with(row.name.as_bytes())
+            letter && name.as_encoded_bytes().starts_with(row.name.as_bytes())
         };
         self.rows.iter().find(begins).map(|row| row.name)
     }
@@ -382,7 +382,7 @@ fn dashed(name: &str) -> String {
 
 /// Splits an argument into name and value if it looks like an option.
 fn split(arg: &OsStr) -> Option<(&OsStr, Option<&OsStr>)> {
-    let bytes = arg.as_bytes();
+    let bytes = arg.as_encoded_bytes();
     let name = bytes.strip_prefix(b"-")?;
     let name = name.strip_prefix(b"-").unwrap_or(name);
     if bytes == b"-" {
@@ -391,9 +391,9 @@ fn split(arg: &OsStr) -> Option<(&OsStr, Option<&OsStr>)> {
     Some(match name.iter().position(|byte| *byte == b'=') {
         Some(place) => {
             let (name, value) = (&name[..place], &name[place + 1..]);
-            (OsStr::from_bytes(name), Some(OsStr::from_bytes(value)))
+            (platform::os_str(name)?, Some(platform::os_str(value)?))
         }
-        None => (OsStr::from_bytes(name), None),
+        None => (platform::os_str(name)?, None),
     })
 }
 
@@ -424,10 +424,10 @@ fn values(takes: Takes, given: Option<OsString>) -> Result<Vec<Value>, String> {
         },
         Takes::Text(_) => Value::Text(given),
         Takes::Texts(_) => {
-            let bytes = given.as_bytes();
+            let bytes = given.as_encoded_bytes();
             let texts = bytes.split(|byte| *byte == b',');
             return Ok(texts
-                .map(|text| Value::Text(OsString::from_vec(text.to_vec())))
+                .map(|text| Value::Text(platform::os_string(text.to_vec())))
                 .collect());
         }
         Takes::Uint(_) => match number(&text).and_then(|value| u32::try_from(value).ok()) {

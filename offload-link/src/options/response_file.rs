@@ -4,10 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use crate::files::is_absent;
+use crate::platform::{self, is_absent};
 
 /// Limit on response files for one argument, nested ones included. Above it, a file names itself.
 const MOST: usize = 2000;
@@ -22,8 +21,8 @@ pub(crate) fn expand(argument: &OsStr, quoting: Quoting) -> Result<Vec<OsString>
     let mut left = vec![argument.to_owned()];
     let mut files = 0;
     while let Some(argument) = left.pop() {
-        let name = argument.as_bytes().strip_prefix(b"@");
-        let content = match name.map(|name| read(Path::new(OsStr::from_bytes(name)))) {
+        let name = argument.as_encoded_bytes().strip_prefix(b"@");
+        let content = match name.map(|name| read(Path::new(&platform::os_string(name.to_vec())))) {
             Some(Ok(content)) => content,
             Some(Err(problem)) if !is_plain(&problem) => {
                 let problem = problem.to_string();
@@ -98,7 +97,7 @@ impl Quoting {
         for argument in arguments {
             content.push(b'"');
             let mut backslashes = 0;
-            for byte in argument.as_bytes() {
+            for byte in argument.as_encoded_bytes() {
                 match (self, byte) {
                     (Self::Gnu, b'"' | b'\\') => content.push(b'\\'),
                     // Doubles the backslashes before the quote and escapes the quote.
@@ -152,7 +151,7 @@ fn unquote_windows(content: &[u8]) -> Vec<OsString> {
         }
     }
     arguments.extend(present);
-    arguments.into_iter().map(OsString::from_vec).collect()
+    arguments.into_iter().map(platform::os_string).collect()
 }
 
 fn unquote_gnu(content: &[u8]) -> Vec<OsString> {
@@ -175,7 +174,7 @@ fn unquote_gnu(content: &[u8]) -> Vec<OsString> {
         }
     }
     arguments.extend(present);
-    arguments.into_iter().map(OsString::from_vec).collect()
+    arguments.into_iter().map(platform::os_string).collect()
 }
 
 /// Error about a response file.
@@ -256,7 +255,7 @@ mod tests {
         // Each pair of bytes, among them ends of lines, quotes and bytes of no text; NUL is in no argument.
         let bytes = || 1..=255_u8;
         let pairs = bytes().flat_map(|one| bytes().map(move |other| vec![one, other]));
-        arguments.extend(pairs.map(OsString::from_vec));
+        arguments.extend(pairs.map(platform::os_string));
         for quoting in [Quoting::Gnu, Quoting::Windows] {
             assert_eq!(quoting.unquote(&quoting.quote(&arguments)), arguments);
         }
@@ -294,7 +293,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("own");
         let argument = OsString::from(format!("@{}", path.display()));
-        fs::write(&path, argument.as_bytes()).unwrap();
+        fs::write(&path, argument.as_encoded_bytes()).unwrap();
         assert_eq!(
             expand(&argument, Quoting::Gnu).unwrap_err().to_string(),
             format!("@{}: more than 2000 nested response files", path.display())

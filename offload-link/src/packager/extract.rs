@@ -1,8 +1,6 @@
 //! Extraction: the images that each `--image=` selects.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use offload_formats::container::archive::{self, Index, MemberPlan};
@@ -15,6 +13,7 @@ use super::inputs::{self, PackedImage};
 use super::options::PackagerOptions;
 use super::pack::known_to;
 use crate::llvm_tool::{self, LlvmToolError, Output, Sources, Style};
+use crate::platform;
 
 /// Returns the outputs with their images. `warn` reports warnings and notes.
 pub(super) fn plan(
@@ -59,7 +58,7 @@ pub(super) fn plan(
             }
             None => outputs.extend(named(input, &found, sources, options.llvm)?),
             Some(file) => {
-                let path = PathBuf::from(OsString::from_vec(file));
+                let path = PathBuf::from(platform::os_string(file));
                 if options.archive {
                     outputs.push(to_archive(path, &found, sources, warn)?);
                     continue;

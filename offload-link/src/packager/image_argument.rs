@@ -7,8 +7,8 @@
 //! There is no quoting, escaping or trimming, and any key is accepted, also an empty one. The values of a repeated
 //! key are joined with commas. `docs/spec/offload-binary.md` §2.2.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use crate::platform;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 /// Keys with their values, in the order of their first occurrence.
@@ -27,7 +27,7 @@ struct Field {
 impl ImageArgument {
     pub(super) fn parse(text: &OsStr) -> Self {
         let mut items: Vec<Field> = Vec::new();
-        for part in text.as_bytes().split(|byte| *byte == b',') {
+        for part in text.as_encoded_bytes().split(|byte| *byte == b',') {
             let (key, value) = match part.iter().position(|byte| *byte == b'=') {
                 Some(place) => (&part[..place], &part[place + 1..]),
                 None => (part, &b""[..]),
@@ -55,7 +55,7 @@ impl ImageArgument {
         let values = item.map_or(&[][..], |item| &item.values);
         let files = values.iter().cloned();
         files
-            .map(|file| PathBuf::from(OsString::from_vec(file)))
+            .map(|file| PathBuf::from(platform::os_string(file)))
             .collect()
     }
 

@@ -17,7 +17,7 @@ use crate::cargo_offload::project::cargo_command::{
     CargoCommand, CargoOptions, exit_status, unstarted,
 };
 use crate::cargo_offload::project::export::export;
-use crate::files::is_absent;
+use crate::platform::is_absent;
 
 /// Builds with Cargo and lists the libraries of device code.
 ///

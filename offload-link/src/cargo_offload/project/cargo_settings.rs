@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 use crate::cargo_offload::error::CargoOffloadError;
-use crate::files::is_absent;
+use crate::platform::is_absent;
 
 /// Settings of Cargo.
 pub(super) struct CargoSettings {

@@ -12,7 +12,8 @@ use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::project::cargo_command::unstarted;
 use crate::cargo_offload::project::packages::cargo_program;
 use crate::cargo_offload::project::templates::{self, Template};
-use crate::files::{self, is_absent};
+use crate::files;
+use crate::platform::is_absent;
 
 /// Creates a package with a kernel that builds at once.
 ///

@@ -20,7 +20,7 @@ use serde::Deserialize;
 
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::files;
-use crate::files::is_absent;
+use crate::platform::is_absent;
 
 /// Extensions of files that programs include.
 const HEADERS: [&str; 9] = ["h", "hh", "hpp", "hxx", "h++", "cuh", "inc", "inl", "ipp"];

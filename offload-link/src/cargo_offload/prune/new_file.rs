@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use offload_formats::container::prune::{PruneChoice, PruneCounts, PrunedFile, PtxChoice, prune};
@@ -14,6 +13,7 @@ use tempfile::NamedTempFile;
 
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::files::{Opened, Reading, copy_range};
+use crate::platform::FileExt;
 
 /// Returns the error for an output.
 pub(super) fn failed(output: &Path, problem: &dyn std::fmt::Display) -> CargoOffloadError {

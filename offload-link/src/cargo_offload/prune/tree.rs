@@ -3,12 +3,12 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use offload_formats::escape::terminal;
 
 use crate::cargo_offload::error::CargoOffloadError;
+use crate::platform::{self, symlink};
 use crate::say;
 
 /// A folder, and the folder of the pruned files.
@@ -43,8 +43,8 @@ impl PrunedTree<'_> {
         let new = self.place(folder);
         let made = fs::create_dir_all(&new).and_then(|()| {
             // The owner needs to write to it.
-            let mode = fs::metadata(folder)?.permissions().mode() | 0o700;
-            fs::set_permissions(&new, fs::Permissions::from_mode(mode))
+            let mode = platform::mode(&fs::metadata(folder)?) | 0o700;
+            platform::set_mode(&new, mode)
         });
         made.map_err(|error| failed(&new, &error))?;
         let entries = fs::read_dir(folder).map_err(|error| failed(folder, &error))?;

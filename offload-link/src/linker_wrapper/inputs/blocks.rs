@@ -7,11 +7,11 @@ use std::cell::OnceCell;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::rc::Rc;
 
 use crate::files::{Here, Opened, Reading, Stamp};
+use crate::platform::FileExt;
 use offload_formats::format::bytes::{ReadAt, ReadCache};
 
 /// A file and its blocks in memory.

@@ -14,7 +14,6 @@ use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +25,7 @@ use offload_formats::format::compressed_bundle::{self, CompressedBundle};
 use crate::decompressed;
 use crate::files::{Here, Opened, Reading, Stamp, copy_range, part};
 use crate::linker_wrapper::inputs::blocks::Blocks;
+use crate::platform::FileExt;
 
 /// Limit on an image of a compressed bundle that is unpacked to memory, in bytes.
 const MAX_IN_MEMORY: u64 = 16 << 20;

@@ -3,14 +3,14 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::files::{Opened, is_absent};
+use crate::files::Opened;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::host;
+use crate::platform::{self, is_absent};
 
 /// Folders that a driver's linker searches by default.
 const DEFAULT_DIRS: &[&str] = &["/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
@@ -25,10 +25,10 @@ pub(crate) struct Search {
 fn named_dirs(arguments: &Arguments) -> Vec<PathBuf> {
     let root = arguments.sysroot.as_deref().unwrap_or(OsStr::new(""));
     let dirs = arguments.library_dirs.iter();
-    dirs.map(|dir| match dir.as_bytes().strip_prefix(b"=") {
+    dirs.map(|dir| match dir.as_encoded_bytes().strip_prefix(b"=") {
         Some(rest) => {
             let mut path = root.to_owned();
-            path.push(OsStr::from_bytes(rest));
+            path.push(platform::os_string(rest.to_vec()));
             path.into()
         }
         None => dir.into(),
@@ -68,9 +68,9 @@ impl Search {
         if arguments.family == Family::Coff {
             // Microsoft's linkers search them after the folders of the command line.
             let list = std::env::var_os("LIB").unwrap_or_default();
-            let folders = list.as_bytes().split(|byte| *byte == b';');
+            let folders = list.as_encoded_bytes().split(|byte| *byte == b';');
             let folders = folders.filter(|folder| !folder.is_empty());
-            dirs.extend(folders.map(|folder| PathBuf::from(OsStr::from_bytes(folder))));
+            dirs.extend(folders.map(|folder| PathBuf::from(platform::os_string(folder.to_vec()))));
         }
         Self {
             dirs,
@@ -95,8 +95,8 @@ impl Search {
             .to_string_lossy()
             .to_ascii_lowercase()
             .ends_with(".lib");
-        let names: Vec<OsString> = match name.as_bytes().strip_prefix(b":") {
-            Some(exact) => vec![OsStr::from_bytes(exact).to_owned()],
+        let names: Vec<OsString> = match name.as_encoded_bytes().strip_prefix(b":") {
+            Some(exact) => vec![platform::os_string(exact.to_vec())],
             None if self.family == Family::Coff && has_extension => {
                 dirs.insert(0, &here);
                 vec![name.to_owned()]

@@ -17,11 +17,12 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::files::{self, Opened, is_absent, open_member};
+use crate::files::{self, Opened, open_member};
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::linker_wrapper::inputs::seen::Seen;
 use crate::linker_wrapper::line::arguments::{Arguments, Item};
+use crate::platform::is_absent;
 
 impl Inputs {
     /// Reads every input of the command line.

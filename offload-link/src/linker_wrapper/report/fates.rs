@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Write as _;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use offload_formats::escape::terminal;
@@ -15,6 +14,7 @@ use serde::Serialize;
 use crate::files;
 use crate::json;
 use crate::linker_wrapper::error::LinkError;
+use crate::platform;
 
 /// An image with its fate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,12 +191,12 @@ impl Report {
 /// Parses `[text
 /// json[:]]FILE`. Without `text` or `json`, it is a file for the text.
 fn parse_request(request: &OsStr) -> Result<(bool, Option<PathBuf>), LinkError> {
-    let bytes = request.as_bytes();
+    let bytes = request.as_encoded_bytes();
     for (name, json) in [(&b"text"[..], false), (b"json", true)] {
         match bytes.strip_prefix(name) {
             Some(b"") => return Ok((json, None)),
             Some([b':', file @ ..]) if !file.is_empty() => {
-                let path = std::ffi::OsString::from_vec(file.to_vec());
+                let path = platform::os_string(file.to_vec());
                 return Ok((json, Some(path.into())));
             }
             _ => {}

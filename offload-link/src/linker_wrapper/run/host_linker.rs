@@ -3,7 +3,6 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
@@ -16,6 +15,7 @@ use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::temporaries::Temporaries;
 use crate::options::response_file::Quoting;
+use crate::platform;
 
 /// MinGW's compiler, under the name that rustc uses.
 const MINGW: &str = "x86_64-w64-mingw32-gcc";
@@ -89,7 +89,10 @@ fn is_ourselves(program: &OsStr) -> bool {
 
 /// Execs the host linker, or runs it if its command line is longer than the kernel accepts. Returns the exit status.
 pub(crate) fn become_or_run(command: &Command, quoting: Quoting) -> Result<u8, LinkError> {
-    let source = process(command).exec();
+    let source = match platform::become_program(&mut process(command)) {
+        Ok(status) => return Ok(code(status)),
+        Err(source) => source,
+    };
     if source.kind() != ErrorKind::ArgumentListTooLong {
         return Err(start_error(command, source));
     }
@@ -160,7 +163,7 @@ pub(crate) fn is_lld(arguments: &Arguments, linker: &Command) -> bool {
 pub(crate) fn code(status: ExitStatus) -> u8 {
     let code = status
         .code()
-        .or_else(|| status.signal().map(|signal| 128 + signal));
+        .or_else(|| platform::signal(status).map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 

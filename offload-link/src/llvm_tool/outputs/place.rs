@@ -1,15 +1,14 @@
 //! Place of an output while it is written: beside its final path under a temporary name, or apart in an unnamed file.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::Deref;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
 use crate::llvm_tool::output::{Output, Style};
+use crate::platform;
 use crate::signals::Watch;
 
 /// Places of all outputs, and the watch that removes them on a signal.
@@ -69,7 +68,7 @@ impl OutputPlaces {
             self.list.push(Apart::place(None, Vec::new())?);
             return Ok(());
         }
-        if path.as_os_str().as_bytes().ends_with(b"/") {
+        if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
             // Not a file: opening it returns the system's error.
             OpenOptions::new()
                 .write(true)
@@ -93,11 +92,11 @@ impl OutputPlaces {
             Style::Object(host) => fs::metadata(host).ok().filter(fs::Metadata::is_file),
             _ => None,
         };
-        let replaced = existing.as_ref();
-        let replaced = replaced.map(|file| Identity::File(file.dev(), file.ino()));
+        let replaced = existing.as_ref().and_then(platform::file_number);
+        let replaced = replaced.map(|(device, inode)| Identity::File(device, inode));
         let identities = std::iter::once(Identity::Path(target.clone()));
         let identities: Vec<Identity> = identities.chain(replaced).collect();
-        let mode = host.or(existing).map(|file| file.permissions().mode());
+        let mode = host.or(existing).as_ref().map(platform::mode);
         let place = match self.beside(target.clone(), mode) {
             Ok(place) => OutputPlace::Beside(Beside {
                 identities,
@@ -134,7 +133,7 @@ impl OutputPlaces {
             let create = || {
                 let mut options = OpenOptions::new();
                 options.read(true).write(true).create_new(true);
-                options.mode(first).open(path)
+                platform::create_with_mode(&mut options, first).open(path)
             };
             match watch {
                 Some(watch) => watch.create(path, create),
@@ -142,9 +141,9 @@ impl OutputPlaces {
             }
         })?;
         let (file, temporary) = created.into_parts();
-        let present = file.metadata()?.permissions().mode() & 0o777;
+        let present = platform::mode(&file.metadata()?) & 0o777;
         if present & 0o600 != 0o600 {
-            file.set_permissions(Permissions::from_mode(present | 0o600))?;
+            platform::set_mode(&temporary, present | 0o600)?;
         }
         let open = self.list.len() < MAX_OPEN;
         Ok(Beside {
@@ -205,7 +204,7 @@ impl OutputPlace {
                 ..
             }) => {
                 drop(file);
-                fs::set_permissions(&temporary, Permissions::from_mode(mode))?;
+                platform::set_mode(&temporary, mode)?;
                 let path = temporary.to_path_buf();
                 let rename = || temporary.persist(target).map_err(|error| error.error);
                 match watch {

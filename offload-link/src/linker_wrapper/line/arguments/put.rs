@@ -1,10 +1,10 @@
 //! Replaces or removes an input on the host's command line.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use super::{Arguments, Edit, Item, Position};
+use crate::platform;
 
 /// Options for a library, joined with the name or followed by it.
 const LETTERS: [&[u8]; 3] = [b"-l", b"--library", b"-library"];
@@ -16,10 +16,10 @@ impl Arguments {
     pub(crate) fn put(&mut self, item: usize, file: Option<&Path>) -> bool {
         let (at, names) = match self.items.get(item) {
             Some(Item::File { token, path, .. }) => {
-                (*token, vec![path.as_os_str().as_bytes().to_vec()])
+                (*token, vec![path.as_os_str().as_encoded_bytes().to_vec()])
             }
             Some(Item::Library { token, name, .. }) => {
-                let name = name.as_bytes();
+                let name = name.as_encoded_bytes();
                 let names: [&[&[u8]]; 4] = [
                     &[name],
                     &[b"-l", name],
@@ -31,7 +31,7 @@ impl Arguments {
             _ => return false,
         };
         let is_named = |text: &[u8]| names.iter().any(|name| name == text);
-        let current = self.text(at).as_bytes();
+        let current = self.text(at).as_encoded_bytes();
         let file = file.map(|file| file.as_os_str().to_owned());
         if is_named(current) {
             self.alone(at, file);
@@ -66,7 +66,7 @@ impl Arguments {
         let wrapped = before(at).filter(|at| is_xlinker(*at));
         // `-l name`, or `-Xlinker -l -Xlinker name`.
         let letter = wrapped.map_or(before(at), before);
-        let letter = letter.filter(|at| LETTERS.contains(&self.text(*at).as_bytes()));
+        let letter = letter.filter(|at| LETTERS.contains(&self.text(*at).as_encoded_bytes()));
         dropped.extend(letter);
         dropped.extend(letter.and_then(before).filter(|at| is_xlinker(*at)));
         if file.is_none() {
@@ -85,7 +85,7 @@ impl Arguments {
 
 /// Edits an argument that contains the name between commas.
 fn in_list(list: &[u8], is_named: impl Fn(&[u8]) -> bool, file: Option<&OsStr>) -> Option<Edit> {
-    let file = file.map(OsStr::as_bytes);
+    let file = file.map(OsStr::as_encoded_bytes);
     if file.is_some_and(|file| file.contains(&b',')) {
         return None;
     }
@@ -98,7 +98,7 @@ fn in_list(list: &[u8], is_named: impl Fn(&[u8]) -> bool, file: Option<&OsStr>) 
         return Some(Edit::Drop);
     }
     let text = [b"-Wl,", &parts.join(&b',')[..]].concat();
-    Some(Edit::Replace(OsString::from_vec(text)))
+    Some(Edit::Replace(platform::os_string(text)))
 }
 
 #[cfg(test)]

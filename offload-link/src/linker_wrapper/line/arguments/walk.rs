@@ -2,8 +2,8 @@
 //! linker.
 
 use crate::options::near::distance;
+use crate::platform;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use super::{Arguments, Edit, Item, Load, Position, Token};
@@ -138,11 +138,11 @@ impl Walk {
             return Ok(edit(keep));
         }
         if self.pending[Stream::Driver as usize].is_none() {
-            if let Some(list) = text.as_bytes().strip_prefix(b"-Wl,") {
+            if let Some(list) = text.as_encoded_bytes().strip_prefix(b"-Wl,") {
                 let mut kept = Vec::new();
                 let mut all = true;
                 for piece in list.split(|byte| *byte == b',') {
-                    if self.one(Stream::Linker, OsStr::from_bytes(piece), at)? {
+                    if self.one(Stream::Linker, &platform::os_string(piece.to_vec()), at)? {
                         kept.push(piece);
                     } else {
                         all = false;
@@ -154,7 +154,7 @@ impl Walk {
                     (false, false) => {
                         let mut joined = b"-Wl,".to_vec();
                         joined.extend(kept.join(&b','));
-                        Edit::Replace(OsString::from_vec(joined))
+                        Edit::Replace(platform::os_string(joined))
                     }
                 });
             }
@@ -169,7 +169,7 @@ impl Walk {
         }
         // No option of the linker takes one of our options as its value; LLVM's tool recognizes it there, too.
         let ours = self.arguments.position != Position::Driver
-            && (text.as_bytes().starts_with(b"--") || text == "-mllvm")
+            && (text.as_encoded_bytes().starts_with(b"--") || text == "-mllvm")
             && self.own(stream, text).is_some();
         if !ours {
             return self.next(stream, text, at);
@@ -199,7 +199,7 @@ impl Walk {
             self.found(stream, Some(found), at);
             return Ok(true);
         }
-        if text.as_bytes().first() != Some(&b'-') || text.len() == 1 {
+        if text.as_encoded_bytes().first() != Some(&b'-') || text.len() == 1 {
             self.input(text, at);
             return Ok(true);
         }
@@ -253,7 +253,7 @@ impl Walk {
         if self.arguments.family != Family::Coff || stream != Stream::Linker {
             return None;
         }
-        let (b'/' | b'-', bytes) = text.as_bytes().split_first()? else {
+        let (b'/' | b'-', bytes) = text.as_encoded_bytes().split_first()? else {
             return None;
         };
         let mut words = bytes.splitn(2, |byte| *byte == b':');
@@ -263,7 +263,7 @@ impl Walk {
             option.push(b'=');
             option.extend(value);
         }
-        find(COFF, &OsString::from_vec(option), Dashes::One)
+        find(COFF, &platform::os_string(option), Dashes::One)
     }
 
     fn apply(&mut self, stream: Stream, id: Own, value: OsString) -> Result<(), LinkError> {
@@ -397,7 +397,7 @@ impl Walk {
 /// Finds an option of a linker. Names that begin with `o` need two dashes: `-omagic` names the output `magic` in GNU
 /// ld, gold and lld.
 fn find_ld(text: &OsStr) -> Option<FoundOption<Host>> {
-    let dashes = match text.as_bytes().starts_with(b"-o") {
+    let dashes = match text.as_encoded_bytes().starts_with(b"-o") {
         true => Dashes::Two,
         false => Dashes::Either,
     };

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use offload_formats::names::{LlvmRelease, OffloadKind, Triple};
 
 use crate::linker_wrapper::choose::groups::Group;
+use crate::platform;
 
 /// Returns the files of `--bitcode-library=<kind>-<triple>-<processor>=<file>` for a group.
 pub(crate) fn libraries_of<'a>(
@@ -25,11 +26,10 @@ pub(crate) fn libraries_of<'a>(
 
 /// Splits at the first `at`, which is ASCII.
 pub(crate) fn split(value: &OsStr, at: char) -> Option<(OsString, OsString)> {
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
-    let bytes = value.as_bytes();
+    let bytes = value.as_encoded_bytes();
     let place = bytes.iter().position(|byte| char::from(*byte) == at)?;
     let (before, behind) = (bytes.get(..place)?, bytes.get(place + 1..)?);
-    let owned = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+    let owned = |bytes: &[u8]| platform::os_string(bytes.to_vec());
     Some((owned(before), owned(behind)))
 }
 

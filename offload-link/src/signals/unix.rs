@@ -1,4 +1,4 @@
-//! Ends this process on a signal without leftovers: passes the signal to the children, waits for them, and removes
+//! Unix: passes the signal to the children, waits for them, and removes
 //! the temporary files. A tool starts to watch when it creates its first temporary file, so `--version` costs
 //! nothing.
 

@@ -1,0 +1,108 @@
+//! Unix.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+pub(crate) use std::os::unix::fs::{FileExt, symlink};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+/// Returns the text that these bytes are.
+pub(crate) fn os_string(bytes: Vec<u8>) -> OsString {
+    OsString::from_vec(bytes)
+}
+
+/// Returns the text that these bytes are.
+pub(crate) fn os_str(bytes: &[u8]) -> Option<&OsStr> {
+    Some(OsStr::from_bytes(bytes))
+}
+
+/// Returns the device and inode of a file, which are equal for all its names.
+pub(crate) fn file_number(metadata: &Metadata) -> Option<(u64, u64)> {
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// Returns who may do what with a file, as `chmod` takes it.
+pub(crate) fn mode(metadata: &Metadata) -> u32 {
+    metadata.permissions().mode()
+}
+
+/// Sets who may do what with a file.
+pub(crate) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, Permissions::from_mode(mode))
+}
+
+/// Sets the mode of files that are created, less the process's mask.
+pub(crate) fn create_with_mode(options: &mut OpenOptions, mode: u32) -> &mut OpenOptions {
+    options.mode(mode)
+}
+
+/// Returns a maker of temporary files or folders with this mode, less the process's mask.
+pub(crate) fn temporary(mode: u32) -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.permissions(Permissions::from_mode(mode));
+    builder
+}
+
+/// Opens a file for reading. Does not block, unlike opening a pipe without a writer.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    // The standard library takes the flags as an `i32`.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("the flag is a bit below the sign");
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+/// Copies up to `size` bytes inside the system, moves both offsets behind them, and returns their number.
+///
+/// # Errors
+///
+/// If the system cannot copy between these files; reading and writing may still work.
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
+pub(crate) fn copy_in_system(
+    from: (&File, &mut u64),
+    to: (&File, &mut u64),
+    size: usize,
+) -> io::Result<usize> {
+    let copied = rustix::fs::copy_file_range(from.0, Some(from.1), to.0, Some(to.1), size);
+    Ok(copied?)
+}
+
+/// Fails: the bytes are read and written.
+///
+/// # Errors
+///
+/// Always.
+#[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
+pub(crate) fn copy_in_system(
+    _: (&File, &mut u64),
+    _: (&File, &mut u64),
+    _: usize,
+) -> io::Result<usize> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Makes this process the program; returns only if that fails.
+pub(crate) fn become_program(command: &mut Command) -> io::Result<ExitStatus> {
+    Err(command.exec())
+}
+
+/// Returns the number of the signal that ended a process.
+pub(crate) fn signal(status: ExitStatus) -> Option<i32> {
+    status.signal()
+}
+
+/// Tells whether the error means that no file has this name, for any process. Such an error depends on the name, not
+/// on the state of the system.
+pub(crate) fn is_absent(error: &io::Error) -> bool {
+    let certain = [Errno::NOENT, Errno::NOTDIR, Errno::NAMETOOLONG, Errno::LOOP];
+    // The standard library refuses a name with a NUL, without an error number.
+    match error.raw_os_error() {
+        Some(number) => certain.contains(&Errno::from_raw_os_error(number)),
+        None => error.kind() == io::ErrorKind::InvalidInput,
+    }
+}

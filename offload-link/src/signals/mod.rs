@@ -1,0 +1,11 @@
+//! Ends this process on a signal without leftovers.
+
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
+#[cfg(unix)]
+pub(crate) use unix::Watch;
+#[cfg(windows)]
+pub(crate) use windows::NoWatch as Watch;
