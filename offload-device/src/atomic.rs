@@ -12,7 +12,7 @@ use crate::{Element, device};
     message = "`{Self}` has no atomic operations",
     label = "expected `u32`, `i32`, `u64`, `i64`, `f32` or `f64`"
 )]
-pub trait Atomic: Element + sealed::Atomic {}
+pub trait Atomic: Element + sealed::AtomicOperations {}
 
 /// Integers with the atomic operations min and max: `u32`, `i32`, `u64` and `i64`.
 ///
@@ -21,7 +21,7 @@ pub trait Atomic: Element + sealed::Atomic {}
     message = "`{Self}` has no atomic minimum and maximum",
     label = "expected `u32`, `i32`, `u64` or `i64`"
 )]
-pub trait AtomicInteger: Atomic + sealed::AtomicInteger {}
+pub trait AtomicInteger: Atomic + sealed::IntegerOperations {}
 
 /// Integers with the atomic operations and, or, xor and compare-exchange: `u32` and `u64`.
 ///
@@ -30,7 +30,7 @@ pub trait AtomicInteger: Atomic + sealed::AtomicInteger {}
     message = "`{Self}` has no atomic operations on bits and no compare-exchange",
     label = "expected `u32` or `u64`"
 )]
-pub trait AtomicUnsigned: AtomicInteger + Eq + sealed::AtomicUnsigned {}
+pub trait AtomicUnsigned: AtomicInteger + Eq + sealed::UnsignedOperations {}
 
 /// Operations of the device. All are relaxed and of device scope.
 ///
@@ -38,17 +38,17 @@ pub trait AtomicUnsigned: AtomicInteger + Eq + sealed::AtomicUnsigned {}
 /// Each `at` points to global memory that is valid for reads and writes and aligned for `Self`, and all concurrent accesses
 /// to it are atomic.
 pub(crate) mod sealed {
-    pub trait Atomic: Sized {
+    pub trait AtomicOperations: Sized {
         unsafe fn add(at: *mut Self, value: Self) -> Self;
         unsafe fn exchange(at: *mut Self, value: Self) -> Self;
         unsafe fn load(at: *const Self) -> Self;
         unsafe fn store(at: *mut Self, value: Self);
     }
-    pub trait AtomicInteger: Sized {
+    pub trait IntegerOperations: Sized {
         unsafe fn min(at: *mut Self, value: Self) -> Self;
         unsafe fn max(at: *mut Self, value: Self) -> Self;
     }
-    pub trait AtomicUnsigned: Sized {
+    pub trait UnsignedOperations: Sized {
         unsafe fn and(at: *mut Self, value: Self) -> Self;
         unsafe fn or(at: *mut Self, value: Self) -> Self;
         unsafe fn xor(at: *mut Self, value: Self) -> Self;
@@ -58,9 +58,9 @@ pub(crate) mod sealed {
 
 /// Implements a trait by the device's functions, whose arguments and safety requirements are those of the methods.
 macro_rules! operations {
-    ($name:ident for $type:ty { $($method:ident($($argument:ident: $of:ty),*) $(-> $result:ty)? = $function:ident;)* }) => {
+    ($name:ident, $operations:ident for $type:ty { $($method:ident($($argument:ident: $of:ty),*) $(-> $result:ty)? = $function:ident;)* }) => {
         impl $name for $type {}
-        impl sealed::$name for $type {$(
+        impl sealed::$operations for $type {$(
             #[inline(always)]
             unsafe fn $method($($argument: $of),*) $(-> $result)? {
                 // SAFETY: the caller guarantees the requirements of `sealed`, which are those of the function.
@@ -70,19 +70,36 @@ macro_rules! operations {
     };
 }
 
+/// Implements `Atomic`, and `Element` by atomic accesses: those of the work-item that owns an element can coincide with atomic
+/// operations of others.
 macro_rules! atomic {
     ($($type:ty: $add:ident $exchange:ident $load:ident $store:ident;)*) => {$(
-        operations! { Atomic for $type {
+        operations! { Atomic, AtomicOperations for $type {
             add(at: *mut $type, value: $type) -> $type = $add;
             exchange(at: *mut $type, value: $type) -> $type = $exchange;
             load(at: *const $type) -> $type = $load;
             store(at: *mut $type, value: $type) = $store;
         } }
+
+        // SAFETY: a scalar of which every bit pattern is a value.
+        unsafe impl Element for $type {
+            #[inline(always)]
+            unsafe fn __load(at: *const Self) -> Self {
+                // SAFETY: the caller guarantees the same.
+                unsafe { device::$load(at) }
+            }
+
+            #[inline(always)]
+            unsafe fn __store(at: *mut Self, value: Self) {
+                // SAFETY: the caller guarantees the same.
+                unsafe { device::$store(at, value) }
+            }
+        }
     )*};
 }
 macro_rules! atomic_integer {
     ($($type:ty: $min:ident $max:ident;)*) => {$(
-        operations! { AtomicInteger for $type {
+        operations! { AtomicInteger, IntegerOperations for $type {
             min(at: *mut $type, value: $type) -> $type = $min;
             max(at: *mut $type, value: $type) -> $type = $max;
         } }
@@ -90,7 +107,7 @@ macro_rules! atomic_integer {
 }
 macro_rules! atomic_unsigned {
     ($($type:ty: $and:ident $or:ident $xor:ident $compare_exchange:ident;)*) => {$(
-        operations! { AtomicUnsigned for $type {
+        operations! { AtomicUnsigned, UnsignedOperations for $type {
             and(at: *mut $type, value: $type) -> $type = $and;
             or(at: *mut $type, value: $type) -> $type = $or;
             xor(at: *mut $type, value: $type) -> $type = $xor;

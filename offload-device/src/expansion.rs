@@ -2,48 +2,8 @@
 
 use core::marker::PhantomData;
 
-use crate::{Argument, Item, Layout};
-
-/// A kernel as its module describes it.
-#[derive(Clone, Copy, Debug)]
-pub struct Description {
-    /// Name of the function.
-    pub name: &'static str,
-    /// Layouts of the scalars that are passed.
-    pub arguments: &'static [Layout],
-    /// Bytes of shared memory.
-    pub shared: usize,
-    /// Maximum number of work-items in a workgroup.
-    pub threads: Option<u32>,
-}
-
-/// Type of a kernel's first argument.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not the first argument of a kernel",
-    label = "expected `&Item` or `&Item<S>`"
-)]
-pub trait ItemReference {
-    /// Type of the shared memory.
-    type Shared;
-}
-impl<S> ItemReference for &Item<S> {
-    type Shared = S;
-}
-
-/// Returns the size of the shared memory of a kernel with the first argument `I`.
-pub const fn shared_size<I: ItemReference>() -> usize {
-    size_of::<I::Shared>()
-}
-
-/// Returns true if shared memory has the alignment that its type needs.
-pub const fn is_shared_aligned<I: ItemReference>() -> bool {
-    align_of::<I::Shared>() <= 16
-}
-
-/// Returns true if nothing is lost when shared memory is not dropped.
-pub const fn is_shared_plain<I: ItemReference>() -> bool {
-    !core::mem::needs_drop::<I::Shared>()
-}
+use crate::Argument;
+use crate::description::Layout;
 
 /// The type of an argument. The expansion names it more than once, and the compiler shall report an invalid type once: these
 /// layouts exist for every type, by [`InvalidType`], and one item of the expansion alone needs `Argument`.
@@ -56,7 +16,7 @@ impl<T: Argument> ArgumentType<T> {
 
 /// Stands for what types lack that are not arguments, in crates that do not compile.
 pub trait InvalidType {
-    /// Of the same type as that of `ArgumentType`.
+    /// Constant of the same type as that of `ArgumentType`.
     const LAYOUTS: [Layout; 2] = [Layout::of::<()>(); 2];
 }
 impl<T> InvalidType for ArgumentType<T> {}

@@ -9,7 +9,7 @@ use crate::device;
     message = "`{Self}` is not a float of kernels",
     label = "expected `f32` or `f64`"
 )]
-pub trait Float: Sized + Copy + sealed::Float {}
+pub trait Float: Sized + Copy + sealed::FloatFunctions {}
 
 impl Float for f32 {}
 impl Float for f64 {}
@@ -30,7 +30,7 @@ pub fn mul_add<T: Float>(a: T, b: T, c: T) -> T {
 
 mod sealed {
     /// Functions of a [`Float`](super::Float), given by the device.
-    pub trait Float {
+    pub trait FloatFunctions {
         fn sqrt(self) -> Self;
         fn mul_add(self, b: Self, c: Self) -> Self;
     }
@@ -38,7 +38,7 @@ mod sealed {
 
 macro_rules! floats {
     ($($float:ty: $sqrt:ident, $fma:ident;)*) => {$(
-        impl sealed::Float for $float {
+        impl sealed::FloatFunctions for $float {
             #[inline(always)]
             fn sqrt(self) -> Self {
                 device::$sqrt(self)

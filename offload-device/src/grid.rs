@@ -1,6 +1,6 @@
 //! Sizes of launches, on the CPU and on GPUs.
 
-use crate::expansion::Description;
+use crate::description::Description;
 
 /// Maximum number of work-items in a workgroup, as on GPUs.
 const MAX_ITEMS: u64 = 1024;

@@ -3,9 +3,9 @@
 use core::panic::PanicInfo;
 
 /// Access to the running work-item: a GPU keeps its place in registers.
-pub struct State(());
+pub struct RegisterState(());
 
-impl State {
+impl RegisterState {
     /// Returns the state of the running work-item.
     ///
     /// # Safety

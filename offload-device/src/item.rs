@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use crate::{device, expansion};
+use crate::device;
 
 /// One work-item of a running kernel, in a workgroup with a shared `S`.
 ///
@@ -102,12 +102,38 @@ impl<S> Item<S> {
     pub fn shared(&self) -> *mut S {
         // The expansion of `kernel` checks both at the kernel. Here they hold for other callers too.
         const {
-            assert!(
-                expansion::is_shared_aligned::<&Self>() && expansion::is_shared_plain::<&Self>()
-            );
+            assert!(is_shared_aligned::<&Self>() && is_shared_plain::<&Self>());
         }
         self.state.shared().cast()
     }
+}
+
+/// Type of a kernel's first argument.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the first argument of a kernel",
+    label = "expected `&Item` or `&Item<S>`"
+)]
+pub trait ItemReference {
+    /// Type of the shared memory.
+    type Shared;
+}
+impl<S> ItemReference for &Item<S> {
+    type Shared = S;
+}
+
+/// Returns the size of the shared memory of a kernel with the first argument `I`.
+pub const fn shared_size<I: ItemReference>() -> usize {
+    size_of::<I::Shared>()
+}
+
+/// Returns true if shared memory has the alignment that its type needs.
+pub const fn is_shared_aligned<I: ItemReference>() -> bool {
+    align_of::<I::Shared>() <= 16
+}
+
+/// Returns true if nothing is lost when shared memory is not dropped.
+pub const fn is_shared_plain<I: ItemReference>() -> bool {
+    !core::mem::needs_drop::<I::Shared>()
 }
 
 /// Returns a valid dimension; on a GPU, another one would read memory outside the launch's description.

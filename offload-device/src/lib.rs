@@ -44,6 +44,9 @@ compile_error!(
 
 mod argument;
 mod atomic;
+mod description;
+mod device;
+mod element;
 mod expansion;
 mod float;
 mod global;
@@ -52,8 +55,7 @@ mod item;
 #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
 pub mod cpu;
 #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
-use cpu as device;
-
+mod executor;
 #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
 mod grid;
 #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
@@ -67,11 +69,11 @@ pub mod gpu;
 
 #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
 mod intrinsics;
-#[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
-use intrinsics as device;
 
-pub use argument::{Argument, Element, Layout};
+pub use argument::Argument;
 pub use atomic::{Atomic, AtomicInteger, AtomicUnsigned};
+pub use description::Layout;
+pub use element::Element;
 pub use float::{Float, mul_add, sqrt};
 pub use global::Global;
 pub use item::Item;
@@ -80,11 +82,10 @@ pub use offload_device_macros::kernel;
 /// Names that the expansion of [`kernel`](macro@kernel) uses. They can change in any release.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::description::Description;
     pub use crate::device::State;
-    pub use crate::expansion::{
-        ArgumentType, Description, InvalidType, ItemReference, arguments_len, is_shared_aligned,
-        is_shared_plain, present_arguments, shared_size,
-    };
+    pub use crate::expansion::{ArgumentType, InvalidType, arguments_len, present_arguments};
+    pub use crate::item::{ItemReference, is_shared_aligned, is_shared_plain, shared_size};
 }
 
 /// The README's example runs.

@@ -97,7 +97,7 @@ fn types_have_names_of_their_own() {
     let mut all = Vec::new();
     for name in CRATES {
         let found = definitions(&source_folder(name));
-        assert!(found.len() > 100, "{name}: {}", found.len());
+        assert!(!found.is_empty(), "{name}");
         all.extend(problems(name, &found, &EXCEPTIONS));
     }
     let known = |(of, ..): &(&str, &str, &str)| CRATES.contains(of);

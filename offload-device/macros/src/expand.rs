@@ -51,24 +51,7 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
             string(&format!("Kernel `{name}`: description and launches.")),
         ),
         ("threads", threads),
-        (
-            "shared",
-            fill_at(
-                place(&kernel.item),
-                "{
-                    ::core::assert!(
-                        ::offload_device::__private::is_shared_aligned::<$item>(),
-                        \"the type of shared memory must have an alignment of at most 16\",
-                    );
-                    ::core::assert!(
-                        ::offload_device::__private::is_shared_plain::<$item>(),
-                        \"the type of shared memory must not need to be dropped\",
-                    );
-                    ::offload_device::__private::shared_size::<$item>()
-                }",
-                &[("item", kernel.item.clone())],
-            ),
-        ),
+        ("shared", shared_size(kernel)),
         (
             "layouts",
             each(
@@ -116,81 +99,100 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
             ),
         ),
     ];
-    fill(
-        "$function
+    fill(CPU, &values)
+}
 
-        #[doc(hidden)]
-        #[allow(dead_code, non_upper_case_globals)]
-        $visibility const $description: ::offload_device::__private::Description = {
-            #[allow(unused_imports)]
-            use ::offload_device::__private::InvalidType as _;
-            const ALL: &[::offload_device::Layout] = &[$layouts];
-            ::offload_device::__private::Description {
-                name: $text,
-                arguments: &::offload_device::__private::present_arguments::<
-                    { ::offload_device::__private::arguments_len(ALL) },
-                >(ALL),
-                shared: $shared,
-                threads: $threads,
-            }
-        };
+/// The function and its module.
+const CPU: &str = "$function
 
-        /// Runs the kernel on the CPU and returns after its last work-item.
-        ///
-        /// Panics if a work-item panics, if work-items of a workgroup do not reach the same barrier, and if the grid is too
-        /// large; see `offload_device::cpu`.
-        #[doc(hidden)]
-        #[allow(dead_code, non_snake_case, clippy::too_many_arguments)]
-        #[track_caller]
-        $visibility fn $run(grid: ::offload_device::cpu::Grid, $parameters) {
-            #[allow(unused_imports)]
-            use ::offload_device::cpu::InvalidArgument as _;
-            ::offload_device::cpu::run_kernel(&$description, grid, $values, |item, $pattern| $call);
+#[doc(hidden)]
+#[allow(dead_code, non_upper_case_globals)]
+$visibility const $description: ::offload_device::__private::Description = {
+    #[allow(unused_imports)]
+    use ::offload_device::__private::InvalidType as _;
+    const ALL: &[::offload_device::Layout] = &[$layouts];
+    ::offload_device::__private::Description {
+        name: $text,
+        arguments: &::offload_device::__private::present_arguments::<
+            { ::offload_device::__private::arguments_len(ALL) },
+        >(ALL),
+        shared: $shared,
+        threads: $threads,
+    }
+};
+
+/// Runs the kernel on the CPU and returns after its last work-item.
+///
+/// Panics if a work-item panics, if work-items of a workgroup do not reach the same barrier, and if the grid is too
+/// large; see `offload_device::cpu`.
+#[doc(hidden)]
+#[allow(dead_code, non_snake_case, clippy::too_many_arguments)]
+#[track_caller]
+$visibility fn $run(grid: ::offload_device::cpu::Grid, $parameters) {
+    #[allow(unused_imports)]
+    use ::offload_device::cpu::InvalidArgument as _;
+    ::offload_device::cpu::run_kernel(&$description, grid, $values, |item, $pattern| $call);
+}
+
+::offload_device::__launch! { {
+    /// Launches the kernel on a GPU, on the stream of the module, and returns before it has run.
+    ///
+    /// An argument `&[T]` comes as `&Buffer<T>`, and a `Global<T>` as `&mut Buffer<T>`; see `offload_device::gpu`.
+    ///
+    /// # Errors
+    /// If a buffer belongs to another stream, the grid is too large, the module has no such kernel, or the API refuses
+    /// the launch. Errors of the running kernel are those of a later call.
+    #[doc(hidden)]
+    #[allow(dead_code, non_snake_case, unused_variables, clippy::too_many_arguments, clippy::missing_errors_doc)]
+    $visibility fn $launch(
+        module: &::offload_device::gpu::Module,
+        grid: ::offload_device::Grid,
+        $launch_parameters
+    ) -> ::core::result::Result<(), ::offload_device::gpu::Error> {
+        // The description and the types are those of this kernel.
+        unsafe {
+            ::offload_device::gpu::launch(&$description, module, grid, |arguments| { $appends })
         }
+    }
+} {
+    const _: () = { $checked };
+} }
 
-        ::offload_device::__launch! { {
-            /// Launches the kernel on a GPU, on the stream of the module, and returns before it has run.
-            ///
-            /// An argument `&[T]` comes as `&Buffer<T>`, and a `Global<T>` as `&mut Buffer<T>`; see `offload_device::gpu`.
-            ///
-            /// # Errors
-            /// If a buffer belongs to another stream, the grid is too large, the module has no such kernel, or the API refuses
-            /// the launch. Errors of the running kernel are those of a later call.
-            #[doc(hidden)]
-            #[allow(dead_code, non_snake_case, unused_variables, clippy::too_many_arguments, clippy::missing_errors_doc)]
-            $visibility fn $launch(
-                module: &::offload_device::gpu::Module,
-                grid: ::offload_device::Grid,
-                $launch_parameters
-            ) -> ::core::result::Result<(), ::offload_device::gpu::Error> {
-                // The description and the types are those of this kernel.
-                unsafe {
-                    ::offload_device::gpu::launch(&$description, module, grid, |arguments| { $appends })
-                }
-            }
-        } {
-            const _: () = { $checked };
-        } }
+#[doc = $module_doc]
+#[allow(dead_code, unused_imports)]
+$visibility mod $name {
+    /// Name of the kernel.
+    pub const NAME: &str = $text;
+    /// Layouts of the scalars that are passed to the kernel.
+    pub const ARGUMENTS: &[::offload_device::Layout] = super::$description.arguments;
+    /// Bytes of memory that a workgroup shares.
+    pub const SHARED: usize = super::$description.shared;
+    /// Maximum number of work-items in a workgroup.
+    pub const THREADS: ::core::option::Option<u32> = $threads;
+    #[doc(inline)]
+    $inner_visibility use super::$run as run;
+    ::offload_device::__launch! { {
+        #[doc(inline)]
+        $inner_visibility use super::$launch as launch;
+    } {} }
+}";
 
-        #[doc = $module_doc]
-        #[allow(dead_code, unused_imports)]
-        $visibility mod $name {
-            /// Name of the kernel.
-            pub const NAME: &str = $text;
-            /// Layouts of the scalars that are passed to the kernel.
-            pub const ARGUMENTS: &[::offload_device::Layout] = super::$description.arguments;
-            /// Bytes of memory that a workgroup shares.
-            pub const SHARED: usize = super::$description.shared;
-            /// Maximum number of work-items in a workgroup.
-            pub const THREADS: ::core::option::Option<u32> = $threads;
-            #[doc(inline)]
-            $inner_visibility use super::$run as run;
-            ::offload_device::__launch! { {
-                #[doc(inline)]
-                $inner_visibility use super::$launch as launch;
-            } {} }
+/// Returns a constant expression: checks the type of the shared memory and gives its size.
+fn shared_size(kernel: &Kernel) -> TokenStream {
+    fill_at(
+        place(&kernel.item),
+        "{
+            ::core::assert!(
+                ::offload_device::__private::is_shared_aligned::<$item>(),
+                \"the type of shared memory must have an alignment of at most 16\",
+            );
+            ::core::assert!(
+                ::offload_device::__private::is_shared_plain::<$item>(),
+                \"the type of shared memory must not need to be dropped\",
+            );
+            ::offload_device::__private::shared_size::<$item>()
         }",
-        &values,
+        &[("item", kernel.item.clone())],
     )
 }
 

@@ -5,9 +5,10 @@
 
 mod expand;
 mod parse;
+mod syntax_error;
 mod template;
 
-use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
+use proc_macro::TokenStream;
 
 /// Makes a function a GPU kernel: `#[kernel]` or `#[kernel(threads = N)]`.
 ///
@@ -65,51 +66,5 @@ pub fn kernel(arguments: TokenStream, function: TokenStream) -> TokenStream {
             }
             tokens
         }
-    }
-}
-
-/// An error at a place of the source.
-struct SyntaxError {
-    message: String,
-    first: Span,
-    last: Span,
-    /// True if the compiler would report an error of its own.
-    invalid_function: bool,
-}
-
-impl SyntaxError {
-    fn new(message: impl Into<String>, at: Span) -> Self {
-        Self {
-            message: message.into(),
-            first: at,
-            last: at,
-            invalid_function: false,
-        }
-    }
-
-    /// Returns `compile_error! { "message" }` at the place.
-    fn to_tokens(&self) -> TokenStream {
-        let mut message = Literal::string(&self.message);
-        message.set_span(self.last);
-        let mut block = Group::new(Delimiter::Brace, TokenTree::from(message).into());
-        block.set_span(self.last);
-        let punct = |character, spacing| {
-            let mut punct = Punct::new(character, spacing);
-            punct.set_span(self.first);
-            TokenTree::from(punct)
-        };
-        let path = |name: &str| {
-            let place = self.first;
-            [
-                punct(':', Spacing::Joint),
-                punct(':', Spacing::Alone),
-                TokenTree::from(Ident::new(name, place)),
-            ]
-        };
-        path("core")
-            .into_iter()
-            .chain(path("compile_error"))
-            .chain([punct('!', Spacing::Alone), TokenTree::from(block)])
-            .collect()
     }
 }

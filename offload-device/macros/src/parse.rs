@@ -2,7 +2,7 @@
 
 use proc_macro::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 
-use crate::SyntaxError;
+use crate::syntax_error::SyntaxError;
 
 /// A function that can be a kernel.
 pub(crate) struct Kernel {
@@ -128,24 +128,7 @@ pub(crate) fn kernel(function: TokenStream) -> Result<Kernel, SyntaxError> {
     }
     let visibility = tokens[start..at].iter().cloned().collect();
 
-    let Some(word) = tokens.get(at) else {
-        return Err(SyntaxError::new("expected a function", Span::call_site()));
-    };
-    match word.to_string().as_str() {
-        "fn" => {}
-        qualifier @ ("async" | "unsafe" | "const" | "extern" | "safe" | "gen")
-            if has_function(&tokens[at..]) =>
-        {
-            return Err(SyntaxError::new(
-                format!("expected a function without qualifiers as a kernel, found `{qualifier}`"),
-                word.span(),
-            ));
-        }
-        _ => {
-            let message = format!("expected a function as a kernel, found `{word}`");
-            return Err(SyntaxError::new(message, word.span()));
-        }
-    }
+    let word = function_word(&tokens[at..])?;
     let Some(TokenTree::Ident(name)) = tokens.get(at + 1) else {
         return Err(SyntaxError::new(
             "expected the name of a kernel",
@@ -175,25 +158,7 @@ pub(crate) fn kernel(function: TokenStream) -> Result<Kernel, SyntaxError> {
     at += 1;
 
     // After a result or `where`, everything to the body belongs to it.
-    let after = &tokens[at..tokens.len().saturating_sub(1).max(at)];
-    if is_punct(after.first(), '-') {
-        let message = "a kernel cannot return a value\nhint: write results through an argument of type `Global<T>`";
-        let end = after
-            .iter()
-            .position(|token| is_word(Some(token), "where"))
-            .unwrap_or(after.len());
-        return Err(SyntaxError {
-            last: last_span(&after[..end]),
-            ..SyntaxError::new(message, after[0].span())
-        });
-    }
-    if is_word(after.first(), "where") {
-        let message = "a kernel cannot have a `where` clause: it has no type parameters";
-        return Err(SyntaxError {
-            last: last_span(after),
-            ..SyntaxError::new(message, after[0].span())
-        });
-    }
+    refuse_result(&tokens[at..tokens.len().saturating_sub(1).max(at)])?;
     let Some(TokenTree::Group(body)) = tokens.get(at) else {
         return Err(SyntaxError::new(
             "expected the body of a kernel",
@@ -219,6 +184,51 @@ pub(crate) fn kernel(function: TokenStream) -> Result<Kernel, SyntaxError> {
         others,
         body: body.clone(),
     })
+}
+
+/// Returns the `fn` with which the tokens begin.
+fn function_word(tokens: &[TokenTree]) -> Result<&TokenTree, SyntaxError> {
+    let Some(word) = tokens.first() else {
+        return Err(SyntaxError::new("expected a function", Span::call_site()));
+    };
+    match word.to_string().as_str() {
+        "fn" => Ok(word),
+        qualifier @ ("async" | "unsafe" | "const" | "extern" | "safe" | "gen")
+            if has_function(tokens) =>
+        {
+            Err(SyntaxError::new(
+                format!("expected a function without qualifiers as a kernel, found `{qualifier}`"),
+                word.span(),
+            ))
+        }
+        _ => {
+            let message = format!("expected a function as a kernel, found `{word}`");
+            Err(SyntaxError::new(message, word.span()))
+        }
+    }
+}
+
+/// Refuses a result type and a `where` clause, the tokens between the arguments and the body of a function.
+fn refuse_result(after: &[TokenTree]) -> Result<(), SyntaxError> {
+    if is_punct(after.first(), '-') {
+        let message = "a kernel cannot return a value\nhint: write results through an argument of type `Global<T>`";
+        let end = after
+            .iter()
+            .position(|token| is_word(Some(token), "where"))
+            .unwrap_or(after.len());
+        return Err(SyntaxError {
+            last: last_span(&after[..end]),
+            ..SyntaxError::new(message, after[0].span())
+        });
+    }
+    if is_word(after.first(), "where") {
+        let message = "a kernel cannot have a `where` clause: it has no type parameters";
+        return Err(SyntaxError {
+            last: last_span(after),
+            ..SyntaxError::new(message, after[0].span())
+        });
+    }
+    Ok(())
 }
 
 /// Returns true if qualifiers are those of a function, rather than of a `const` or `extern` item.

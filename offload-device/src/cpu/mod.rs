@@ -30,18 +30,9 @@
 //! # Settings
 //! See [`Settings`] for the variables that set the seed, the number of threads and the size of a fiber's stack.
 
-mod fiber;
 mod launch;
-mod order;
-mod scalars;
-mod settings;
-mod workgroup;
 
+pub use crate::executor::Settings;
 pub use crate::grid::{Grid, Size};
 #[doc(hidden)]
-pub use launch::{Arguments, Given, InvalidArgument, Passed, run_kernel};
-pub use settings::Settings;
-#[doc(hidden)]
-pub use workgroup::State;
-
-pub(crate) use scalars::*;
+pub use launch::{ArgumentList, Given, InvalidArgument, Passed, run_kernel};

@@ -169,21 +169,7 @@ impl fmt::Display for Error {
                 name,
                 text,
                 details,
-            } => {
-                write!(f, "`{function}` failed: {name} ({code})")?;
-                for more in [text, details] {
-                    if !more.is_empty() {
-                        write!(f, ": {more}")?;
-                    }
-                }
-                if *function == "hipInit" && is_no_device(function, *code) {
-                    write!(
-                        f,
-                        "\nhint: HIP uses GPUs through `/dev/kfd`, which AMD's driver creates; this user needs access to it"
-                    )?;
-                }
-                Ok(())
-            }
+            } => write_call(f, (function, *code), name, [text, details]),
             Self::NoGpu { reasons } => {
                 write!(f, "no GPU found")?;
                 reasons
@@ -209,10 +195,7 @@ impl fmt::Display for Error {
                     .try_for_each(|failure| write!(f, "\n{failure}"))
             }
             Self::Image { api, found } => {
-                let expected = match api {
-                    Api::Hip => "a bundle or a code object",
-                    Api::Cuda => "a fat binary, a cubin or PTX",
-                };
+                let expected = expected_images(*api);
                 write!(
                     f,
                     "{api} cannot load this image: expected {expected}, found {found}"
@@ -243,6 +226,34 @@ impl fmt::Display for Error {
                 )
             }
         }
+    }
+}
+
+/// Writes that a function failed, with the name, the text and the details of its code if they are known.
+fn write_call(
+    f: &mut fmt::Formatter<'_>,
+    (function, code): (&str, i32),
+    name: &str,
+    texts: [&String; 2],
+) -> fmt::Result {
+    write!(f, "`{function}` failed: {name} ({code})")?;
+    for text in texts.into_iter().filter(|text| !text.is_empty()) {
+        write!(f, ": {text}")?;
+    }
+    if function == "hipInit" && is_no_device(function, code) {
+        write!(
+            f,
+            "\nhint: HIP uses GPUs through `/dev/kfd`, which AMD's driver creates; this user needs access to it"
+        )?;
+    }
+    Ok(())
+}
+
+/// Names the images that an API loads.
+fn expected_images(api: Api) -> &'static str {
+    match api {
+        Api::Hip => "a bundle or a code object",
+        Api::Cuda => "a fat binary, a cubin or PTX",
     }
 }
 

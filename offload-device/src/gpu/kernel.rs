@@ -14,7 +14,7 @@ const SHARED_WITHOUT_ASKING: usize = 48 << 10;
 /// A kernel of a loaded module.
 #[derive(Clone, Debug)]
 pub struct Kernel<'a> {
-    /// Of the module, which stays borrowed and therefore loaded.
+    /// Stream of the module, which stays borrowed and therefore loaded.
     pub(super) stream: &'a Stream,
     pub(super) name: String,
     pub(super) function: Handle,

@@ -2,8 +2,8 @@
 
 use super::arguments::Arguments;
 use super::{Api, Error, Module};
-use crate::expansion::Description;
-use crate::{Grid, Layout};
+use crate::Grid;
+use crate::description::{Description, Layout};
 
 /// Launches a kernel in Rust. The module of the kernel calls this function.
 ///

@@ -2,25 +2,48 @@
 
 use std::cell::Cell;
 use std::panic::Location;
-use std::{fmt, ptr, thread};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::{ptr, thread};
 
+use super::Settings;
+use super::failure::{Barrier, Cause, Divergence, Failure, Stop};
 use super::fiber::{Fiber, Outcome, Stacks, Suspend};
-use super::launch::{Cause, Failure, Launch};
 use super::order::Random;
-use crate::grid::place;
+use crate::description::Description;
+use crate::grid::{Grid, place};
 
-/// Barrier of the source.
-type Barrier = &'static Location<'static>;
+/// A launch that all its threads share.
+pub(super) struct Launch<'a> {
+    pub(super) kernel: &'a Description,
+    pub(super) grid: Grid,
+    /// Number of work-items in a workgroup, from 1 to 1024.
+    pub(super) items: u32,
+    pub(super) settings: Settings,
+    /// Bytes of memory that a workgroup shares.
+    pub(super) shared: usize,
+    pub(super) work_item: &'a (dyn Fn(FiberState) + Sync),
+    /// Number of workgroups, at least 1.
+    pub(super) groups: u64,
+    pub(super) next_group: AtomicU64,
+    pub(super) failed: AtomicBool,
+}
+
+impl Launch<'_> {
+    /// Returns true if a workgroup has failed: all others stop.
+    pub(super) fn failed(&self) -> bool {
+        self.failed.load(Relaxed)
+    }
+}
 
 /// Place of the running work-item, and pointers to its workgroup and fiber.
-pub struct State {
+pub struct FiberState {
     item: [u32; 3],
     /// Its lifetime is not `'static`: the pointer is valid as long as the work-item runs.
     workgroup: *const Workgroup<'static>,
     suspend: *const Suspend<Barrier>,
 }
 
-impl State {
+impl FiberState {
     fn workgroup(&self) -> &Workgroup<'_> {
         // SAFETY: `Workgroup::run_items` makes this state of a reference for one work-item, and the safety requirements of
         // `Item::new` end its use with that work-item.
@@ -236,7 +259,7 @@ impl<'a> Workgroup<'a> {
         while let Some(&item) = self.order.get(self.started.get()) {
             self.started.set(self.started.get() + 1);
             self.running.set(item);
-            (self.launch.work_item)(State {
+            (self.launch.work_item)(FiberState {
                 item: self.item_place(item),
                 workgroup: ptr::from_ref(self).cast(),
                 suspend,
@@ -268,49 +291,5 @@ impl<'a> Workgroup<'a> {
 
     fn item_place(&self, item: u32) -> [u32; 3] {
         place(item.into(), self.launch.grid.items)
-    }
-}
-
-/// Place of a work-item and the barrier that it waits at, or `None` if it has returned.
-#[derive(Clone, Copy)]
-struct Stop {
-    item: [u32; 3],
-    barrier: Option<Barrier>,
-}
-
-/// Two work-items of a workgroup that are not at the same barrier.
-#[derive(Clone, Copy)]
-pub(super) struct Divergence {
-    /// Waits at a barrier.
-    waiting: Stop,
-    other: Stop,
-}
-
-impl Divergence {
-    fn new(one: Stop, other: Stop) -> Self {
-        if one.barrier.is_some() {
-            Self {
-                waiting: one,
-                other,
-            }
-        } else {
-            Self {
-                waiting: other,
-                other: one,
-            }
-        }
-    }
-}
-
-impl fmt::Display for Divergence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (separator, stop) in [("", self.waiting), (", ", self.other)] {
-            write!(f, "{separator}work-item {:?} ", stop.item)?;
-            match stop.barrier {
-                Some(barrier) => write!(f, "waits at the barrier at {barrier}")?,
-                None => write!(f, "has returned")?,
-            }
-        }
-        Ok(())
     }
 }
