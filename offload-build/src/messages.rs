@@ -111,7 +111,8 @@ pub(crate) fn diagnostics(messages: &str) -> Vec<String> {
         if counts || line.trim().is_empty() {
             continue;
         }
-        let head = line.contains("warning: ") || line.contains("error: ");
+        let is_coded = line.starts_with("error[") && line.contains("]: ");
+        let head = is_coded || line.contains("warning: ") || line.contains("error: ");
         let includes = line.starts_with("In file included from ");
         match found.last_mut() {
             Some(last) if !(headed && (head || includes)) => *last += &format!("{colored}\n"),

@@ -253,3 +253,45 @@ fn builds_a_stub_with_the_kernels_that_the_crate_shows() {
     let text = fs::read_to_string(file).unwrap();
     assert!(text.contains("pub const sum: Kernel = "), "{text}");
 }
+
+#[test]
+fn keeps_the_rustc_of_the_manifest_beside_a_clang_for_all_packages() {
+    let keys = format!("{KEYS}compiler = \"new/rustc\"\n");
+    let Some(package) = package(&keys, &["22"]) else {
+        return;
+    };
+    rustc(&package, "new/rustc", "1.97.0", BOTH, true);
+    rustc(&package, "other/rustc", "1.98.0", BOTH, true);
+    // Of a release that reads the bitcode, and of one that does not.
+    for release in ["22", "19"] {
+        let link = package.at(&format!("llvm-{release}/clang"));
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink(format!("/usr/lib/llvm-{release}/bin/clang"), link).unwrap();
+    }
+    let planned = |compiler: &str| {
+        let mut script = script(&package);
+        script.env("OFFLOAD_COMPILER", package.at(compiler));
+        plan(&mut script).replace(&format!("{}/", package.folder.path().display()), "")
+    };
+    let has = |plan: &str, word: &str| plan.lines().any(|line| line.contains(word));
+
+    let reader = planned("llvm-22/clang");
+    assert!(has(&reader, "RUSTC=new/rustc "), "{reader}");
+    assert!(
+        has(&reader, "llvm-22/clang --no-default-config "),
+        "{reader}"
+    );
+    assert!(!has(&reader, "bin/clang-22 "), "{reader}");
+
+    let old = planned("llvm-19/clang");
+    assert!(has(&old, "RUSTC=new/rustc "), "{old}");
+    assert!(has(&old, "bin/clang-22 --no-default-config "), "{old}");
+    assert!(!has(&old, "llvm-19/clang "), "{old}");
+
+    // Neither clang nor rustc: only sources in other languages use it.
+    let nvcc = planned("other/nvcc");
+    assert!(has(&nvcc, "RUSTC=new/rustc "), "{nvcc}");
+
+    let rustc = planned("other/rustc");
+    assert!(has(&rustc, "RUSTC=other/rustc "), "{rustc}");
+}

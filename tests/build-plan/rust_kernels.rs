@@ -319,6 +319,16 @@ fn shows_messages_of_rustc(package: &Package, cuda: &Path, source: &str) {
             assert!(error.contains(part), "{part}\n{error}");
         }
     }
+    // In color if Cargo was asked for it. Both errors of the source come once for both targets.
+    package.put(
+        "kernels/src/lib.rs",
+        &source.replace("let mut sum = 0.0;", "let mut sum = nothing;"),
+    );
+    let mut colored = script(package, cuda);
+    let error = package.fails(colored.env("CARGO_TERM_COLOR", "always"));
+    assert!(error.contains("\x1b["), "{error:?}");
+    assert_eq!(error.matches("E0425]").count(), 2, "{error:?}");
+    assert!(error.contains("also for sm_80\n"), "{error:?}");
     // A warning reaches Cargo, whole.
     let unused = source.replace("let place =", "let unused = 1;\n    let place =");
     package.put("kernels/src/lib.rs", &unused);
@@ -328,4 +338,22 @@ fn shows_messages_of_rustc(package: &Package, cuda: &Path, source: &str) {
         "{told}"
     );
     assert!(told.contains("let unused = 1;"), "{told}");
+    assert!(!told.contains('\x1b'), "{told:?}");
+    // Kept with the bitcode: another color setting compiles nothing again.
+    package.put("kernels/src/lib.rs", &format!("{unused}\n"));
+    let colored = text(
+        &script(package, cuda)
+            .env("CARGO_TERM_COLOR", "always")
+            .output()
+            .unwrap(),
+    );
+    assert!(colored.contains("\x1b["), "{colored:?}");
+    let starts = compiles(package);
+    let plain = text(&script(package, cuda).output().unwrap());
+    assert!(
+        plain.contains("cargo::warning=warning: unused variable: `unused`\n"),
+        "{plain}"
+    );
+    assert!(!plain.contains('\x1b'), "{plain:?}");
+    assert_eq!(compiles(package), starts);
 }

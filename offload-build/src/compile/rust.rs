@@ -147,7 +147,6 @@ pub(crate) fn kernels(
         .args([
             "rustc",
             "--quiet",
-            "--color=never",
             "--lib",
             "--crate-type=staticlib",
             "--release",

@@ -119,6 +119,8 @@ pub(crate) struct Settings {
     pub(crate) targets: BTreeMap<String, Settings>,
     /// Whatever any layer lists under `targets`, for this profile or another: code may ask for it by `cfg`.
     pub(crate) listed: BTreeSet<String>,
+    /// The value of `compiler` that one for other packages, too, has replaced: a rustc is not replaced by a clang.
+    pub(crate) replaced_compiler: Option<Entry>,
 }
 
 impl Settings {
@@ -160,6 +162,9 @@ impl Settings {
     /// Lays `over` on top of these.
     pub(crate) fn overlay(&mut self, over: &Settings) {
         for (name, entry) in &over.values {
+            if *name == "compiler" && entry.reach == Reach::World {
+                self.replaced_compiler = self.values.get(name).cloned();
+            }
             self.set(name, entry.setting.clone(), &entry.origin);
             if let Some(own) = self.values.get_mut(name) {
                 own.reach = entry.reach;

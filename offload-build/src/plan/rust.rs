@@ -165,7 +165,8 @@ impl Context<'_> {
         Task {
             title: format!("crate {} for {}", kernels.package, target.written),
             commands: vec![
-                rust::kernels(sysroot, kernels, target, &folder, &made),
+                rust::kernels(sysroot, kernels, target, &folder, &made)
+                    .with_cargo_colors(self.colors),
                 device::assemble_ir(&self.compiler.program, &target.triple, &processor, copy),
             ],
             inputs: lists.into_iter().chain(kernels.manifests()).collect(),

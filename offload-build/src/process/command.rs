@@ -37,11 +37,22 @@ pub const GUARD: &str = "OFFLOAD_LINK_ACTIVE";
 pub struct Command {
     program: PathBuf,
     args: Vec<OsString>,
-    /// Kept if an option, which is not printed, asks the program for colors. They change no result, so they are no part
-    /// of what keys are made from.
+    /// Kept if an option or a variable, which is not printed, asks the program for colors. They change no result, so they are no
+    /// part of what keys are made from.
     colors: Colors,
+    color_request: ColorRequest,
     /// Few commands have some.
     variables: Option<Box<Variables>>,
+}
+
+/// The way in which a program is asked for colors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ColorRequest {
+    /// By clang's option.
+    #[default]
+    ClangOption,
+    /// By Cargo's variable.
+    CargoVariable,
 }
 
 /// Differences between the variables of a command and those of this process.
@@ -58,6 +69,7 @@ impl Command {
             program: program.into(),
             args: Vec::new(),
             colors: Colors::Removed,
+            color_request: ColorRequest::default(),
             variables: None,
         }
     }
@@ -83,6 +95,13 @@ impl Command {
     pub fn with_colors(mut self, colors: Colors) -> Self {
         self.colors = colors;
         self
+    }
+
+    /// This command, which is Cargo's, with colors in its messages and those of rustc or without them.
+    #[must_use]
+    pub(crate) fn with_cargo_colors(mut self, colors: Colors) -> Self {
+        self.color_request = ColorRequest::CargoVariable;
+        self.with_colors(colors)
     }
 
     /// Returns whether its messages have colors.
@@ -158,8 +177,15 @@ impl Command {
     fn process(&self) -> std::process::Command {
         let mut process = std::process::Command::new(&self.program);
         process.args(&self.args).stdin(Stdio::null());
-        if self.colors == Colors::Kept {
-            process.arg("-fcolor-diagnostics");
+        match (self.color_request, self.colors) {
+            (ColorRequest::ClangOption, Colors::Removed) => {}
+            (ColorRequest::ClangOption, Colors::Kept) => {
+                process.arg("-fcolor-diagnostics");
+            }
+            (ColorRequest::CargoVariable, colors) => {
+                let is_kept = colors == Colors::Kept;
+                process.env("CARGO_TERM_COLOR", if is_kept { "always" } else { "never" });
+            }
         }
         for name in SCRUBBED {
             process.env_remove(name);

@@ -1,7 +1,7 @@
 //! The crate of kernels of a module of `rust`.
 
 use crate::declare::manifest::{CrateManifest, Source};
-use crate::declare::settings::{Reach, Settings};
+use crate::declare::settings::{Reach, Setting, Settings};
 use crate::error::{self, Error};
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
@@ -145,17 +145,28 @@ fn dependency_paths(table: &DeTable<'_>, paths: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the declared rustc. A compiler that is set for other packages, too, may be a clang.
+/// Returns the declared rustc. A compiler that is set for other packages, too, may be a clang, which does not replace a rustc.
 fn rustc(settings: &Settings, root: &Path) -> Option<(String, String)> {
-    let entry = settings.entry("compiler")?;
-    let text = settings.text("compiler")?;
-    let name = Path::new(text).file_name().unwrap_or_default();
-    let is_rustc = name.to_string_lossy().contains("rustc");
-    let path = match text.contains('/') {
-        true => root.join(text).to_string_lossy().into_owned(),
-        false => text.to_owned(),
-    };
-    (entry.reach != Reach::World || is_rustc).then(|| (path, entry.origin.clone()))
+    let entries = [
+        settings.entry("compiler"),
+        settings.replaced_compiler.as_ref(),
+    ];
+    entries.into_iter().flatten().find_map(|entry| {
+        let Setting::Text(text) = &entry.setting else {
+            return None;
+        };
+        let path = match text.contains('/') {
+            true => root.join(text).to_string_lossy().into_owned(),
+            false => text.clone(),
+        };
+        (entry.reach != Reach::World || is_rustc(text)).then(|| (path, entry.origin.clone()))
+    })
+}
+
+/// Tells whether a compiler, a path or a name, is called like a rustc.
+pub(crate) fn is_rustc(compiler: &str) -> bool {
+    let name = Path::new(compiler).file_name().unwrap_or_default();
+    name.to_string_lossy().contains("rustc")
 }
 
 #[cfg(test)]

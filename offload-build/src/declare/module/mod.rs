@@ -10,13 +10,14 @@ mod target;
 pub(crate) use crate::declare::module::choices::{Embed, Missing, Register};
 pub(crate) use crate::declare::module::flags::Flags;
 pub(crate) use crate::declare::module::kernel_crate::KernelCrate;
+use crate::declare::module::kernel_crate::is_rustc;
 pub(crate) use crate::declare::module::sources::excluded;
 pub(crate) use crate::declare::module::target::Target;
 
 use crate::declare::family::Family;
 use crate::declare::language::{ArtifactKind, Container, ImageSources, Language, is_cpp};
 use crate::declare::module::flags::is_identifier;
-use crate::declare::settings::Settings;
+use crate::declare::settings::{Reach, Settings};
 use crate::environment::Environment;
 use crate::error::Error;
 use offload_formats::container::decompression_limit::{self, DecompressionLimit};
@@ -57,6 +58,7 @@ pub(crate) struct Module {
     pub(crate) images: ImageSources,
     /// Options of the host objects.
     pub(crate) own: Flags,
+    /// The declared compiler. For a crate of kernels a clang that is set for other packages, too: it links device code.
     pub(crate) compiler: Option<String>,
     /// The launcher as written, and where it was written.
     pub(crate) launcher: Option<(String, String)>,
@@ -93,10 +95,16 @@ impl Module {
         targets.any(|target| !target.libraries.is_empty())
     }
 
-    /// Returns the declared compiler of C, C++ or LLVM IR. The key names the rustc of a crate of kernels.
+    /// Returns the declared compiler of C, C++ or LLVM IR.
     pub(crate) fn declared_compiler(&self) -> Option<&str> {
         let compiler = self.compiler.as_deref();
         compiler.filter(|_| self.language != Language::Rust)
+    }
+
+    /// Returns the clang to prefer for the device links of a crate of kernels.
+    pub(crate) fn preferred_clang(&self) -> Option<&str> {
+        let compiler = self.compiler.as_deref();
+        compiler.filter(|_| self.language == Language::Rust)
     }
 
     /// Returns the family of its compiler.
@@ -180,7 +188,7 @@ impl Module {
             rdc,
             images,
             own,
-            compiler: compiler(settings, &root),
+            compiler: compiler(settings, language, &root),
             launcher: settings.text("launcher").map(|text| {
                 let origin = settings.origin("launcher");
                 (text.trim().to_owned(), origin.to_owned())
@@ -222,8 +230,15 @@ impl Module {
 }
 
 /// Returns the declared compiler: a name, or a path in the package's folder `root`.
-fn compiler(settings: &Settings, root: &Path) -> Option<String> {
+///
+/// A module of `rust` declares a rustc; only a clang that is set for other packages, too, can link its device code.
+fn compiler(settings: &Settings, language: Language, root: &Path) -> Option<String> {
     let text = settings.text("compiler")?;
+    let reach = settings.entry("compiler").map(|entry| entry.reach);
+    let is_clang = Family::of(Path::new(text)) == Family::Clang && !is_rustc(text);
+    if language == Language::Rust && !(is_clang && reach == Some(Reach::World)) {
+        return None;
+    }
     Some(match text.contains('/') {
         true => root.join(text).to_string_lossy().into_owned(),
         false => text.to_owned(),

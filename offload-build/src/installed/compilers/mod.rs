@@ -67,7 +67,7 @@ impl Compiler {
         let is_declared = declared.is_some();
         let mut found = declared.unwrap_or_else(|| clangs(module, search, sdk.as_ref().ok()));
         if let Some(rustc) = rustc {
-            found = readers(module, rustc, found)?;
+            found = readers(module, rustc, preferred(module, search, found))?;
         }
         let root = sdk.as_ref().ok().and_then(Option::as_ref);
         let root = root.map(|root| root.path.as_path());
@@ -132,6 +132,15 @@ impl Compiler {
             Err(_) => problem,
         })
     }
+}
+
+/// Returns the clangs, the preferred one of a crate of kernels first.
+fn preferred(module: &Module, search: &Search, found: Vec<Llvm>) -> Vec<Llvm> {
+    let preferred = module.preferred_clang();
+    let preferred = preferred.and_then(|clang| search.programs(clang).map(Llvm::of).next());
+    let others = found.into_iter();
+    let others = others.filter(|llvm| preferred.as_ref() != Some(llvm));
+    preferred.clone().into_iter().chain(others).collect()
 }
 
 /// Returns the clangs that read the bitcode of `rustc`: those of its release of LLVM, or newer. An older one says only
