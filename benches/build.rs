@@ -35,7 +35,7 @@ mod many_sources;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -163,6 +163,25 @@ impl Code {
     }
 }
 
+/// The build script of a package, as Cargo starts it for a release build with two jobs.
+fn build_script(package: &Path, out: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command
+        .env_clear()
+        .env(SCRIPT, "1")
+        .env("PATH", "/usr/bin:/bin")
+        .env("CARGO_MANIFEST_DIR", package)
+        .env("CARGO_PKG_NAME", "bench")
+        .env("CARGO_PKG_VERSION", "1.0.0")
+        .env("OUT_DIR", out)
+        .env("TARGET", "x86_64-unknown-linux-gnu")
+        .env("HOST", "x86_64-unknown-linux-gnu")
+        .env("OPT_LEVEL", "3")
+        .env("PROFILE", "release")
+        .env("NUM_JOBS", "2");
+    command
+}
+
 struct Bench {
     code: Code,
     folder: TempDir,
@@ -229,19 +248,8 @@ impl Bench {
 
     fn ours(&self, name: &str, jobs: usize) {
         let _ = fs::remove_file(self.path("starts"));
-        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        let mut command = build_script(self.folder.path(), &self.path("out"));
         command
-            .env_clear()
-            .env(SCRIPT, "1")
-            .env("PATH", "/usr/bin:/bin")
-            .env("CARGO_MANIFEST_DIR", self.folder.path())
-            .env("CARGO_PKG_NAME", "bench")
-            .env("CARGO_PKG_VERSION", "1.0.0")
-            .env("OUT_DIR", self.path("out"))
-            .env("TARGET", "x86_64-unknown-linux-gnu")
-            .env("HOST", "x86_64-unknown-linux-gnu")
-            .env("OPT_LEVEL", "3")
-            .env("PROFILE", "release")
             .env("NUM_JOBS", jobs.to_string())
             .env("OFFLOAD_COMPILER", self.path("llvm/bin/clang"))
             .env("OFFLOAD_MISSING", "error");

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 use crate::clock::{Clock, number, run};
-use crate::{LLVM, SCRIPT};
+use crate::{LLVM, build_script};
 
 pub(crate) fn measure() {
     let mib = number("OFFLOAD_BENCH_MIB", 150);
@@ -75,20 +75,11 @@ impl LargeImage {
              rdc = false\nembed = \"{embed}\"\n"
         );
         fs::write(self.path("Cargo.toml"), manifest).expect("a file");
-        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        let out = self.path(&format!("build/{embed}/out"));
+        let mut command = build_script(self.folder.path(), &out);
         command
-            .env_clear()
-            .env(SCRIPT, "1")
-            .env("PATH", "/usr/bin:/bin")
-            .env("CARGO_MANIFEST_DIR", self.folder.path())
-            .env("CARGO_PKG_NAME", "bench")
-            .env("CARGO_PKG_VERSION", "1.0.0")
-            .env("OUT_DIR", self.path(&format!("build/{embed}/out")))
-            .env("TARGET", "x86_64-unknown-linux-gnu")
-            .env("HOST", "x86_64-unknown-linux-gnu")
             .env("OPT_LEVEL", "0")
             .env("PROFILE", "debug")
-            .env("NUM_JOBS", "2")
             .env("OFFLOAD_COMPILER", format!("{LLVM}/clang"));
         let clock = Clock::start();
         run(command.stdout(Stdio::null()));

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::clock::{Clock, number, run};
-use crate::{LLVM, SCRIPT};
+use crate::{LLVM, build_script};
 
 const TARGET: &str = "sm_80";
 
@@ -96,20 +96,8 @@ impl ManySources {
     }
 
     fn ours(&self, name: &str, compiler: &Path) {
-        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        let mut command = build_script(self.folder.path(), &self.path("out"));
         command
-            .env_clear()
-            .env(SCRIPT, "1")
-            .env("PATH", "/usr/bin:/bin")
-            .env("CARGO_MANIFEST_DIR", self.folder.path())
-            .env("CARGO_PKG_NAME", "bench")
-            .env("CARGO_PKG_VERSION", "1.0.0")
-            .env("OUT_DIR", self.path("out"))
-            .env("TARGET", "x86_64-unknown-linux-gnu")
-            .env("HOST", "x86_64-unknown-linux-gnu")
-            .env("OPT_LEVEL", "3")
-            .env("PROFILE", "release")
-            .env("NUM_JOBS", "2")
             .env("CUDA_PATH", &self.cuda)
             .env("OFFLOAD_COMPILER", compiler)
             .env("OFFLOAD_MISSING", "error");
