@@ -12,30 +12,8 @@ use offload_formats::container::device_archive::member_name;
 use offload_formats::format::bundle::Bundle;
 use offload_formats::format::pieces;
 use offload_formats::names::{EntryId, KindRule};
+use support::folder::Folder;
 use support::{Random, run, tool};
-use tempfile::TempDir;
-
-struct Folder(TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn put(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        fs::write(self.0.path().join(name), bytes).unwrap();
-    }
-
-    fn get(&self, name: &str) -> Vec<u8> {
-        fs::read(self.0.path().join(name)).unwrap()
-    }
-
-    fn run(&self, program: &Path, arguments: &[&str]) -> String {
-        run(Command::new(program)
-            .args(arguments)
-            .current_dir(self.0.path()))
-    }
-}
 
 /// Everything that a compiler can say about a symbol. No target has all of it.
 const C: &str = "
@@ -133,9 +111,9 @@ const TARGETS: [(&str, &[&str], &[&str]); 10] = [
 
 /// The names that the index of `llvm-ar` 22 gives a file.
 fn theirs(folder: &Folder, ar: &Path, file: &str) -> Vec<String> {
-    let _ = fs::remove_file(folder.0.path().join("a.a"));
+    let _ = fs::remove_file(folder.root().join("a.a"));
     folder.run(ar, &["rcs", "--format=gnu", "a.a", file]);
-    let bytes = folder.get("a.a");
+    let bytes = folder.read("a.a");
     let archive = Archive::parse(bytes.as_slice(), 0..bytes.len() as u64).unwrap();
     let symbols = archive.symbols().unwrap();
     let names = symbols
@@ -145,7 +123,7 @@ fn theirs(folder: &Folder, ar: &Path, file: &str) -> Vec<String> {
 }
 
 fn ours(folder: &Folder, file: &str) -> Vec<String> {
-    let bytes = folder.get(file);
+    let bytes = folder.read(file);
     let names = definitions(bytes.as_slice(), 0..bytes.len() as u64).unwrap();
     names
         .iter()
@@ -184,8 +162,8 @@ fn finds_the_symbols_that_llvm_ar_finds() {
         return;
     };
     let folder = Folder::new();
-    folder.put("c.c", C);
-    folder.put("c.cpp", CPP);
+    folder.write("c.c", C);
+    folder.write("c.cpp", CPP);
     for (word, target, macros) in TARGETS {
         let Some(clang) = tool(word, &["clang"]) else {
             continue;
@@ -207,7 +185,7 @@ fn finds_the_symbols_that_llvm_ar_finds() {
                 }
                 let mut command = Command::new(&clang);
                 command
-                    .current_dir(folder.0.path())
+                    .current_dir(folder.root())
                     .args(target)
                     .args(output)
                     .args(["-c", "-w", "-o", "out.o", source])
@@ -224,12 +202,12 @@ fn finds_the_symbols_that_llvm_ar_finds() {
                 let theirs = theirs(&folder, &ar, "out.o");
                 assert!(theirs.len() >= 4, "{command:?}: {theirs:?}");
                 assert_eq!(ours(&folder, "out.o"), theirs, "{command:?}");
-                let bytes = folder.get("out.o");
+                let bytes = folder.read("out.o");
                 if !bytes.starts_with(b"BC") {
                     continue;
                 }
                 // The same without the table of symbols, in the wrapper.
-                folder.put("out.o", wrapped(&without_table(&bytes)));
+                folder.write("out.o", wrapped(&without_table(&bytes)));
                 let rebuilt = self::theirs(&folder, &ar, "out.o");
                 assert_eq!(rebuilt, theirs);
                 let (here, missing) = theirs.split_at(ours(&folder, "out.o").len());
@@ -246,7 +224,7 @@ fn finds_the_symbols_that_llvm_ar_finds() {
 
 /// Objects and bitcode of the host and of devices, made by clang 22; and bytes that are neither.
 fn images(folder: &Folder, clang: &Path) -> Vec<(&'static str, Vec<u8>)> {
-    folder.put(
+    folder.write(
         "f.c",
         "int f(int x) { return x; } int odd_one(int x) { return f(x) + 1; }",
     );
@@ -280,7 +258,7 @@ fn images(folder: &Folder, clang: &Path) -> Vec<(&'static str, Vec<u8>)> {
         .map(|(device, target)| {
             let arguments = [*target, &["-c", "-w", "-O1", "f.c", "-o", "f.o"]].concat();
             folder.run(clang, &arguments);
-            (*device, folder.get("f.o"))
+            (*device, folder.read("f.o"))
         })
         .collect();
     for device in ["amd", "amd", "nvidia", "host"] {
@@ -323,25 +301,25 @@ fn writes_the_device_archives_that_the_bundler_writes() {
             targets.push(&TARGETS[0]);
             let mut command = Command::new(&bundler);
             command
-                .current_dir(folder.0.path())
+                .current_dir(folder.root())
                 .args(["-type=bc", "-output=bundle"]);
             let ids: Vec<&str> = targets.iter().map(|(_, id)| *id).collect();
             command.arg(format!("-targets={}", ids.join(",")));
             for (index, (device, _)) in targets.iter().enumerate() {
                 let fit: Vec<_> = images.iter().filter(|(it, _)| it == device).collect();
                 let name = format!("image{index}");
-                folder.put(&name, &random.pick(&fit).1);
+                folder.write(&name, &random.pick(&fit).1);
                 command.arg(format!("-input={name}"));
             }
             run(&mut command);
-            members.push((*random.pick(&NAMES), folder.get("bundle")));
+            members.push((*random.pick(&NAMES), folder.read("bundle")));
         }
         let plans = members.iter().map(|(name, bytes)| NewMember {
             name,
             bytes,
             symbols: &[],
         });
-        folder.put("in.a", write(&plans.collect::<Vec<_>>()));
+        folder.write("in.a", write(&plans.collect::<Vec<_>>()));
 
         let (_, target) = *random.pick(&TARGETS);
         folder.run(
@@ -355,9 +333,9 @@ fn writes_the_device_archives_that_the_bundler_writes() {
                 &format!("-targets={target}"),
             ],
         );
-        let theirs = folder.get("out.a");
+        let theirs = folder.read("out.a");
 
-        let input = folder.get("in.a");
+        let input = folder.read("in.a");
         let archive = Archive::parse(input.as_slice(), 0..input.len() as u64).unwrap();
         let wanted = EntryId::parse_target(target).unwrap();
         let mut found = Vec::new();
@@ -412,7 +390,7 @@ fn reads_the_archives_that_llvm_ar_writes() {
     let mut random = Random::new();
     for format in ["gnu", "bsd", "darwin", "coff", "bigarchive", "thin"] {
         for _ in 0..10 {
-            let _ = fs::remove_file(folder.0.path().join("x.a"));
+            let _ = fs::remove_file(folder.root().join("x.a"));
             let count = random.below(6);
             let files = (0..count).map(|index| {
                 let length = random.pick(&[1, 5, 14, 15, 16, 17, 40]);
@@ -422,7 +400,7 @@ fn reads_the_archives_that_llvm_ar_writes() {
                 content
                     .iter_mut()
                     .for_each(|byte| *byte = b'a' + *byte % 26);
-                folder.put(&name, content);
+                folder.write(&name, content);
                 name
             });
             let files: Vec<String> = files.collect();
@@ -433,13 +411,13 @@ fn reads_the_archives_that_llvm_ar_writes() {
             let mut arguments = vec!["rcsD", &option, "x.a"];
             arguments.extend(files.iter().map(String::as_str));
             folder.run(&ar, &arguments);
-            let bytes = folder.get("x.a");
+            let bytes = folder.read("x.a");
             let archive = Archive::parse(bytes.as_slice(), 0..bytes.len() as u64).unwrap();
             assert_eq!(archive.thin, format == "thin");
             assert_eq!(archive.members.len(), files.len(), "{format}");
             for (member, file) in archive.members.iter().zip(&files) {
                 assert_eq!(String::from_utf8_lossy(member.name), *file, "{format}");
-                let expected = folder.get(file);
+                let expected = folder.read(file);
                 let Some(range) = &member.content else {
                     assert_eq!(member.size, expected.len() as u64);
                     continue;

@@ -3,7 +3,7 @@
 use crate::support;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use offload_formats::container::archive::{Archive, NewMember, write};
@@ -14,36 +14,8 @@ use offload_formats::container::embed::elf_object;
 use offload_formats::container::{INFLATE_LIMIT, Standing, images, link_inputs};
 use offload_formats::format::offload_binary::BinaryImage;
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
+use support::folder::Folder;
 use support::{Random, program, run, tool};
-use tempfile::TempDir;
-
-struct Folder(TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn put(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
-        fs::write(self.at(name), bytes).unwrap();
-        self.at(name)
-    }
-
-    fn get(&self, name: &str) -> Vec<u8> {
-        fs::read(self.at(name)).unwrap()
-    }
-
-    /// Runs a program here.
-    fn run(&self, program: &Path, arguments: &[&str]) -> String {
-        run(Command::new(program)
-            .args(arguments)
-            .current_dir(self.0.path()))
-    }
-}
 
 fn binary(arch: &str, image: &[u8]) -> Vec<u8> {
     let strings: &[_] = &[("triple", "amdgcn-amd-amdhsa"), ("arch", arch)];
@@ -91,7 +63,7 @@ fn embeds_objects_that_readelf_and_objdump_read() {
         Machine::POWERPC64LE,
     ] {
         let bytes = elf_object(machine, &binaries).unwrap();
-        folder.put("a.o", &bytes);
+        folder.write("a.o", &bytes);
         let sections = folder.run(&readelf, &["-SW", "a.o"]);
         let line = section_line(&sections, ".llvm.offloading");
         // Name, type, address, offset, size, entry size, flags, link, info, alignment.
@@ -119,7 +91,7 @@ fn embeds_what_the_packager_extracts() {
             continue;
         };
         let folder = Folder::new();
-        folder.put(
+        folder.write(
             "a.o",
             elf_object(Machine::X86_64, &binary("gfx90a", b"the image")).unwrap(),
         );
@@ -127,7 +99,7 @@ fn embeds_what_the_packager_extracts() {
             &packager,
             &["a.o", "--image=file=out,arch=gfx90a,kind=openmp"],
         );
-        assert_eq!(folder.get("out"), b"the image");
+        assert_eq!(folder.read("out"), b"the image");
     }
 }
 
@@ -141,13 +113,13 @@ fn reads_what_relocatable_links_make() {
     for linker in linkers.into_iter().flatten() {
         let folder = Folder::new();
         for (name, arch, image) in [("a.o", "gfx90a", &b"a"[..]), ("b.o", "gfx942", b"bb")] {
-            folder.put(
+            folder.write(
                 name,
                 elf_object(Machine::X86_64, &binary(arch, image)).unwrap(),
             );
         }
         folder.run(&linker, &["-r", "-o", "ab.o", "a.o", "b.o"]);
-        let linked = folder.get("ab.o");
+        let linked = folder.read("ab.o");
         let sections = offload_sections(&linked[..], 0..linked.len() as u64).unwrap();
         let [section] = sections[..] else {
             panic!("{sections:?}")
@@ -172,7 +144,7 @@ fn reads_what_relocatable_links_make() {
         }
         folder.run(&linker, &["-r", "-o", "ab.o", "a.o", "b.o"]);
         assert_eq!(
-            arches(&folder.get("ab.o")),
+            arches(&folder.read("ab.o")),
             ["gfx90a", "gfx942"],
             "{}",
             linker.display()
@@ -188,7 +160,7 @@ fn reads_the_symbols_that_nm_prints() {
         return;
     };
     let folder = Folder::new();
-    folder.put(
+    folder.write(
         "a.c",
         "int used(void); static int local; int common_; __attribute__((weak)) int weak;\n\
          __attribute__((visibility(\"hidden\"))) int hidden = 1;\n\
@@ -202,7 +174,7 @@ fn reads_the_symbols_that_nm_prints() {
         ("a.so", "--format=posix", SymbolTable::All),
         ("a.so", "-DP", SymbolTable::Dynamic),
     ] {
-        let bytes = folder.get(file);
+        let bytes = folder.read(file);
         let elf = Elf::parse(&bytes[..], 0..bytes.len() as u64).unwrap();
         let symbols = elf.symbols(table).unwrap();
         let of_name = |name: &str| {
@@ -232,7 +204,7 @@ fn reads_the_symbols_that_nm_prints() {
             }
         }
     }
-    let bytes = folder.get("a.o");
+    let bytes = folder.read("a.o");
     let elf = Elf::parse(&bytes[..], 0..bytes.len() as u64).unwrap();
     let symbols = elf.symbols(SymbolTable::All).unwrap();
     let hidden: Vec<_> = symbols
@@ -254,14 +226,14 @@ fn reads_objects_of_more_sections_than_a_header_can_count() {
         return;
     };
     let folder = Folder::new();
-    folder.put("blob", binary("gfx90a", b"image"));
+    folder.write("blob", binary("gfx90a", b"image"));
     let mut source: String = (0..66_000)
         .map(|index| format!(".section s{index},\"a\"\n"))
         .collect();
     source += ".globl last\nlast:\n.section .llvm.offloading,\"e\",@llvm_offloading\n";
-    folder.put("a.s", source + ".p2align 3\n.incbin \"blob\"\n");
+    folder.write("a.s", source + ".p2align 3\n.incbin \"blob\"\n");
     folder.run(&clang, &["-c", "a.s"]);
-    let object = folder.get("a.o");
+    let object = folder.read("a.o");
     assert_eq!(arches(&object), ["gfx90a"]);
     let elf = Elf::parse(&object[..], 0..object.len() as u64).unwrap();
     let last = elf.find("s65999").unwrap().unwrap();
@@ -287,18 +259,18 @@ fn renames_sections_as_linkers_and_readelf_see_them() {
         return;
     };
     let folder = Folder::new();
-    folder.put(
+    folder.write(
         "a.c",
         "__attribute__((section(\"old_name\"))) int x = 7; int f(void) { return x; }\n",
     );
     folder.run(&clang, &["-c", "-g", "a.c"]);
-    folder.put(
+    folder.write(
         "b.o",
-        rename_section(&folder.get("a.o"), "old_name", "a_new_name").unwrap(),
+        rename_section(&folder.read("a.o"), "old_name", "a_new_name").unwrap(),
     );
     let warnings = run(Command::new(&readelf)
         .args(["-aW", "b.o"])
-        .current_dir(folder.0.path()));
+        .current_dir(folder.root()));
     assert!(!warnings.contains("Warning"), "{warnings}");
     let (before, after) = (
         folder.run(&readelf, &["-SW", "a.o"]),
@@ -326,7 +298,7 @@ fn objects(folder: &Folder, clang: &Path, names: &[(&str, &[&str])]) {
             .iter()
             .map(|symbol| format!("int {symbol}(void) {{ return 1; }}\n"))
             .collect();
-        folder.put("x.c", body);
+        folder.write("x.c", body);
         folder.run(clang, &["-c", "-o", name, "x.c"]);
     }
 }
@@ -351,8 +323,8 @@ fn writes_archives_that_ar_and_llvm_ar_write() {
         ("e.o", &["a_symbol_with_a_rather_long_name_in_it"]),
     ];
     objects(&folder, &clang, &pool);
-    folder.put("odd.txt", "odd");
-    folder.put("empty", "");
+    folder.write("odd.txt", "odd");
+    folder.write("empty", "");
     let mut files: Vec<(&str, &[&str])> = pool.to_vec();
     files.extend([("odd.txt", &[][..]), ("empty", &[])]);
     for _ in 0..100 {
@@ -362,7 +334,7 @@ fn writes_archives_that_ar_and_llvm_ar_write() {
         }
         let at = random.below(chosen.len() as u64) as usize;
         chosen.rotate_left(at);
-        let contents: Vec<Vec<u8>> = chosen.iter().map(|(name, _)| folder.get(name)).collect();
+        let contents: Vec<Vec<u8>> = chosen.iter().map(|(name, _)| folder.read(name)).collect();
         let members: Vec<NewMember<'_>> = chosen
             .iter()
             .zip(&contents)
@@ -379,11 +351,11 @@ fn writes_archives_that_ar_and_llvm_ar_write() {
             .into_iter()
             .flatten()
         {
-            let _ = fs::remove_file(folder.at("x.a"));
+            let _ = fs::remove_file(folder.path("x.a"));
             let names: Vec<&str> = chosen.iter().map(|(name, _)| *name).collect();
             folder.run(program, &[&["rcsD", "x.a"], &names[..]].concat());
             assert!(
-                folder.get("x.a") == ours,
+                folder.read("x.a") == ours,
                 "{} of {names:?}",
                 program.display()
             );
@@ -406,20 +378,20 @@ fn writes_archives_that_linkers_and_nm_read() {
     let folder = Folder::new();
     let names: [(&str, &[&str]); 2] = [("wanted.o", &["wanted"]), ("other.o", &["other"])];
     objects(&folder, &clang, &names);
-    let contents = names.map(|(name, _)| folder.get(name));
+    let contents = names.map(|(name, _)| folder.read(name));
     let members = [0, 1].map(|at| NewMember {
         name: names[at].0,
         bytes: &contents[at],
         symbols: names[at].1,
     });
-    folder.put("x.a", write(&members));
+    folder.write("x.a", write(&members));
     assert_eq!(folder.run(&ar, &["t", "x.a"]), "wanted.o\nother.o\n");
     let index = folder.run(&nm, &["-s", "x.a"]);
     assert!(
         index.contains("wanted in wanted.o\nother in other.o"),
         "{index}"
     );
-    folder.put(
+    folder.write(
         "main.c",
         "int wanted(void); int _start(void) { return wanted(); }\n",
     );
@@ -469,9 +441,9 @@ fn reads_archives_of_every_form() {
         (&llvm_ar, &["--thin", "rcsD"]),
         (&llvm_ar, &["rcSD"]),
     ] {
-        let _ = fs::remove_file(folder.at("x.a"));
+        let _ = fs::remove_file(folder.path("x.a"));
         folder.run(program, &[options, &["x.a"], &names[..]].concat());
-        let bytes = folder.get("x.a");
+        let bytes = folder.read("x.a");
         let archive = Archive::parse(&bytes[..], 0..bytes.len() as u64).unwrap();
         let listed: Vec<_> = archive
             .members
@@ -480,7 +452,7 @@ fn reads_archives_of_every_form() {
             .collect();
         assert_eq!(listed, names, "{options:?}");
         for (member, name) in archive.members.iter().zip(names) {
-            let whole = folder.get(name);
+            let whole = folder.read(name);
             if let Some(range) = member.content.clone() {
                 // Darwin fills the content up to 8.
                 let content = &bytes[range.start as usize..range.end as usize];
@@ -512,13 +484,13 @@ fn tells_what_clang_embeds_from_what_programs_have() {
         return;
     };
     let folder = Folder::new();
-    folder.put("blob", binary("gfx90a", b"image"));
-    folder.put("a.c", "int _start(void) { return 0; }\n");
+    folder.write("blob", binary("gfx90a", b"image"));
+    folder.write("a.c", "int _start(void) { return 0; }\n");
     folder.run(
         &clang,
         &["-c", "-Xclang", "-fembed-offload-object=blob", "a.c"],
     );
-    let object = folder.get("a.o");
+    let object = folder.read("a.o");
     let found = images(&object[..]).unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!(
@@ -526,15 +498,15 @@ fn tells_what_clang_embeds_from_what_programs_have() {
         ("gfx90a", Standing::Excluded)
     );
     folder.run(&ld, &["-o", "a", "a.o"]);
-    assert_eq!(images(&folder.get("a")[..]), Ok(Vec::new()));
+    assert_eq!(images(&folder.read("a")[..]), Ok(Vec::new()));
     // What a final link of OpenMP has: the same type, in memory.
-    folder.put(
+    folder.write(
         "b.s",
         ".section .llvm.offloading,\"a\",@llvm_offloading\n.p2align 3\n.incbin \"blob\"\n",
     );
     folder.run(&clang, &["-c", "b.s"]);
     folder.run(&ld, &["-o", "ab", "a.o", "b.o"]);
-    let found = images(&folder.get("ab")[..]).unwrap();
+    let found = images(&folder.read("ab")[..]).unwrap();
     assert!(!found.is_empty());
     assert!(
         found
@@ -542,14 +514,14 @@ fn tells_what_clang_embeds_from_what_programs_have() {
             .all(|image| image.standing == Standing::Allocated)
     );
     // Our own section, in an object and in a program: seen, and no input.
-    folder.put(
+    folder.write(
         "c.s",
         ".section .offloading.images,\"a\",@progbits\n.p2align 3\n.incbin \"blob\"\n",
     );
     folder.run(&clang, &["-c", "c.s"]);
     folder.run(&ld, &["-o", "ac", "a.o", "c.o"]);
     for name in ["c.o", "ac"] {
-        let bytes = folder.get(name);
+        let bytes = folder.read(name);
         let found = images(&bytes[..]).unwrap();
         assert_eq!((found.len(), found[0].standing), (1, Standing::Finished));
         assert_eq!(

@@ -15,34 +15,12 @@ use offload_formats::format::magic::Magic;
 use offload_formats::format::offload_binary::BinaryImage;
 use offload_formats::format::pieces::Piece;
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind, Triple};
-use support::{Random, program, run, tool};
-use tempfile::TempDir;
+use support::folder::Folder;
+use support::{Random, program, tool};
 
-struct Folder(TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn put(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        fs::write(self.at(name), bytes).unwrap();
-    }
-
-    fn get(&self, name: &str) -> Vec<u8> {
-        fs::read(self.at(name)).unwrap()
-    }
-
-    /// Runs a program here, with these arguments, which no space is in.
-    fn run(&self, program: &Path, arguments: &str) -> String {
-        run(Command::new(program)
-            .args(arguments.split_whitespace())
-            .current_dir(self.0.path()))
-    }
+/// Runs a program here, with these arguments, which no space is in.
+fn run_here(folder: &Folder, program: &Path, arguments: &str) -> String {
+    folder.run(program, arguments.split_whitespace())
 }
 
 /// Of each image its arch and its bytes.
@@ -78,14 +56,14 @@ fn finds_what_clang_embeds_in_bitcode_and_in_objects() {
         .map(|byte| b'a' + byte % 26)
         .collect();
     let folder = Folder::new();
-    folder.put("a.c", HOST);
-    folder.put("one", binary("gfx90a", b"\0"));
-    folder.put(
+    folder.write("a.c", HOST);
+    folder.write("one", binary("gfx90a", b"\0"));
+    folder.write(
         "two",
         [binary("gfx906", &large), binary("gfx942", b"")].concat(),
     );
-    folder.put("text", binary("gfx1100", &text));
-    folder.put("empty", b"");
+    folder.write("text", binary("gfx1100", &text));
+    folder.write("empty", b"");
     let expected = [
         ("gfx90a", vec![0]),
         ("gfx906", large),
@@ -114,8 +92,8 @@ fn finds_what_clang_embeds_in_bitcode_and_in_objects() {
             "-target s390x-linux-gnu",
             "-target x86_64-windows-msvc",
         ] {
-            folder.run(&clang, &format!("{embed} {form} -c a.c -o a.o"));
-            let file = folder.get("a.o");
+            run_here(&folder, &clang, &format!("{embed} {form} -c a.c -o a.o"));
+            let file = folder.read("a.o");
             assert!(contents(&file) == expected, "{word} {form}");
             let found = link_inputs(&file[..], &mut { INFLATE_LIMIT }).unwrap();
             assert!(
@@ -141,9 +119,9 @@ fn rejects_embedded_objects_that_are_not_understood() {
     };
     let folder = Folder::new();
     let find = |module: &str| {
-        folder.put("a.ll", module);
-        folder.run(&assembler, "a.ll -o a.bc");
-        let file = folder.get("a.bc");
+        folder.write("a.ll", module);
+        run_here(&folder, &assembler, "a.ll -o a.bc");
+        let file = folder.read("a.bc");
         let found = images(&file[..]).map(|found| found.len());
         found.map_err(|error| error.to_string())
     };
@@ -243,9 +221,9 @@ fn finds_what_objdump_prints() {
         return;
     };
     let folder = Folder::new();
-    folder.put("i.bc", b"BC\xc0\xde");
-    folder.put("i.cubin", b"image");
-    folder.put("i", b"");
+    folder.write("i.bc", b"BC\xc0\xde");
+    folder.write("i.cubin", b"image");
+    folder.write("i", b"");
     let image = |file: &str, arch: &str, kind: &str| {
         format!("--image=file={file},triple=nvptx64-nvidia-cuda,arch={arch},kind={kind} ")
     };
@@ -255,9 +233,9 @@ fn finds_what_objdump_prints() {
         image("i.cubin", "sm_52", "openmp"),
         image("i", "sm_70", "none"),
     ];
-    folder.run(&packager, &format!("-o four {}", four.concat()));
+    run_here(&folder, &packager, &format!("-o four {}", four.concat()));
     let hex: String = folder
-        .get("four")
+        .read("four")
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
@@ -298,14 +276,14 @@ fn finds_what_objdump_prints() {
         found.iter().map(line).collect()
     };
     let mut expected = None;
-    let raw = folder.get("four");
+    let raw = folder.read("four");
     for file in std::iter::once(raw).chain(files.iter().map(|yaml| {
-        folder.put("a.yaml", yaml);
-        folder.run(&yaml2obj, "a.yaml -o a.o");
-        folder.get("a.o")
+        folder.write("a.yaml", yaml);
+        run_here(&folder, &yaml2obj, "a.yaml -o a.o");
+        folder.read("a.o")
     })) {
-        folder.put("file", &file);
-        let printed = folder.run(&objdump, "--offloading file");
+        folder.write("file", &file);
+        let printed = run_here(&folder, &objdump, "--offloading file");
         let values: Vec<&str> = ["kind", "arch", "triple", "producer"]
             .iter()
             .flat_map(|label| {
@@ -347,18 +325,18 @@ fn rejects_what_objdump_rejects() {
             "section 1: offload binary 0: expected the magic 10ff10ad at offset 0x40, found 10ffb0ad",
         ),
     ] {
-        folder.put(
+        folder.write(
             "a.yaml",
             format!(
                 "--- !ELF\nFileHeader: {{Class: ELFCLASS64, Data: ELFDATA2LSB, Type: ET_REL}}\n\
                  Sections:\n  - {{{section}, {content}}}\n"
             ),
         );
-        folder.run(&yaml2obj, "a.yaml -o a.o");
-        let message = images(&folder.get("a.o")[..]).unwrap_err().to_string();
+        run_here(&folder, &yaml2obj, "a.yaml -o a.o");
+        let message = images(&folder.read("a.o")[..]).unwrap_err().to_string();
         assert!(message.starts_with(expected), "{message}");
         let mut command = Command::new(&objdump);
-        let status = command.arg("--offloading").arg(folder.at("a.o")).output();
+        let status = command.arg("--offloading").arg(folder.path("a.o")).output();
         assert!(!status.unwrap().status.success());
     }
 }
@@ -375,27 +353,27 @@ fn finds_images_in_mach_o_and_pe_files() {
     let binaries = [binary("gfx90a", b"one"), binary("gfx942", b"second")].concat();
     let expected = [("gfx90a", &b"one"[..]), ("gfx942", b"second")];
     let expected = expected.map(|(arch, image)| (arch.to_owned(), image.to_vec()));
-    folder.put("two", &binaries);
+    folder.write("two", &binaries);
     let assembly = |section: &str| {
         format!("{HOST}__asm__(\".section {section}\\n.incbin \\\"two\\\"\\n\");\n")
     };
 
-    folder.put("a.c", assembly("__DATA,__images"));
+    folder.write("a.c", assembly("__DATA,__images"));
     for machine in ["x86_64", "arm64", "i386"] {
         let target = format!("-target {machine}-apple-macos10.13");
-        folder.run(&clang, &format!("{target} -c a.c -o {machine}.o"));
-        let file = folder.get(&format!("{machine}.o"));
+        run_here(&folder, &clang, &format!("{target} -c a.c -o {machine}.o"));
+        let file = folder.read(&format!("{machine}.o"));
         assert_eq!(contents(&file), expected, "{machine}");
         assert_eq!(images(&file[..]).unwrap()[0].standing, Standing::Allocated);
     }
     let link =
         "-arch x86_64 -platform_version macos 11 11 x86_64.o -o program -undefined dynamic_lookup";
-    folder.run(&ld64, &format!("{link} -dylib"));
-    assert_eq!(contents(&folder.get("program")), expected);
+    run_here(&folder, &ld64, &format!("{link} -dylib"));
+    assert_eq!(contents(&folder.read("program")), expected);
     if let (Some(lipo), Some(ar)) = (lipo, ar) {
-        folder.run(&ar, "--format=darwin rc arm64.a arm64.o");
-        folder.run(&lipo, "-create x86_64.o arm64.a -output universal");
-        let file = folder.get("universal");
+        run_here(&folder, &ar, "--format=darwin rc arm64.a arm64.o");
+        run_here(&folder, &lipo, "-create x86_64.o arm64.a -output universal");
+        let file = folder.read("universal");
         let found = images(&file[..]).unwrap();
         let members: Vec<_> = found.iter().map(|found| found.members.clone()).collect();
         let members_of =
@@ -406,13 +384,21 @@ fn finds_images_in_mach_o_and_pe_files() {
         assert_eq!(contents(&file)[2..], expected);
     }
 
-    folder.put("a.c", assembly(".llvm.offloading,\\\"dr\\\""));
-    folder.run(&clang, "-target x86_64-windows-msvc -c a.c -o a.obj");
-    let file = folder.get("a.obj");
+    folder.write("a.c", assembly(".llvm.offloading,\\\"dr\\\""));
+    run_here(
+        &folder,
+        &clang,
+        "-target x86_64-windows-msvc -c a.c -o a.obj",
+    );
+    let file = folder.read("a.obj");
     assert_eq!(contents(&file), expected);
     assert_eq!(images(&file[..]).unwrap()[0].standing, Standing::Allocated);
-    folder.run(&lld_link, "/entry:main /subsystem:console /out:a.exe a.obj");
-    let file = folder.get("a.exe");
+    run_here(
+        &folder,
+        &lld_link,
+        "/entry:main /subsystem:console /out:a.exe a.obj",
+    );
+    let file = folder.read("a.exe");
     assert_eq!(contents(&file), expected);
     // As Microsoft's linker names it.
     let mut cut = file.clone();
@@ -435,12 +421,12 @@ fn says_what_it_does_not_read() {
         return;
     };
     let folder = Folder::new();
-    folder.put("a.c", HOST);
-    folder.put("fat.o", binary("gfx90a", b"one"));
-    folder.run(&clang, "-target wasm32 -c a.c -o wasm.o");
-    folder.run(&clang, "-target powerpc64-ibm-aix -c a.c -o aix.o");
-    folder.run(&ar, "--format=gnu rcS a.a wasm.o aix.o fat.o");
-    let file = folder.get("a.a");
+    folder.write("a.c", HOST);
+    folder.write("fat.o", binary("gfx90a", b"one"));
+    run_here(&folder, &clang, "-target wasm32 -c a.c -o wasm.o");
+    run_here(&folder, &clang, "-target powerpc64-ibm-aix -c a.c -o aix.o");
+    run_here(&folder, &ar, "--format=gnu rcS a.a wasm.o aix.o fat.o");
+    let file = folder.read("a.a");
     let unread = |format, name: &[u8]| FoundItem::Unread {
         members: vec![name.to_vec()],
         format,
@@ -450,12 +436,12 @@ fn says_what_it_does_not_read() {
     assert_eq!(items[1], unread(Magic::Xcoff, b"aix.o"));
     assert_eq!((items.len(), contents(&file).len()), (3, 1));
 
-    fs::create_dir(folder.at("sub")).unwrap();
-    folder.put("sub/fat.o", binary("gfx90a", b"one"));
-    folder.run(&ar, "rcS --thin thin.a sub/fat.o");
+    fs::create_dir(folder.path("sub")).unwrap();
+    folder.write("sub/fat.o", binary("gfx90a", b"one"));
+    run_here(&folder, &ar, "rcS --thin thin.a sub/fat.o");
     let members = vec![b"sub/fat.o".to_vec()];
-    let items = find(&folder.get("thin.a")[..]).unwrap();
-    let size = fs::metadata(folder.at("sub/fat.o")).unwrap().len();
+    let items = find(&folder.read("thin.a")[..]).unwrap();
+    let size = fs::metadata(folder.path("sub/fat.o")).unwrap().len();
     assert_eq!(items, [FoundItem::Outside { members, size }]);
 }
 
@@ -508,18 +494,23 @@ fn embeds_the_section_that_clang_makes() {
     };
     let folder = Folder::new();
     let binaries = [binary("gfx90a", b"one"), binary("gfx942", b"second")].concat();
-    folder.put("two", &binaries);
-    folder.put("a.c", HOST);
+    folder.write("two", &binaries);
+    folder.write("a.c", HOST);
     for triple in ELF_HOSTS.iter().chain(&COFF_HOSTS) {
         let object = embed_bytes(host(triple), Flavor::Excluded, &binaries).unwrap();
-        folder.put("ours.o", &object);
+        folder.write("ours.o", &object);
         let embed = "-Xclang -fembed-offload-object=two";
-        folder.run(
+        run_here(
+            &folder,
             &clang,
             &format!("-target {triple} {embed} -c a.c -o clang.o"),
         );
         let sections = ["ours.o", "clang.o"].map(|file| {
-            let text = folder.run(&readobj, &format!("--file-headers --sections {file}"));
+            let text = run_here(
+                &folder,
+                &readobj,
+                &format!("--file-headers --sections {file}"),
+            );
             let header = text.lines().map(str::trim);
             let header = header.take_while(|line| !line.starts_with("Section {"));
             let header = header.filter(|line| {
@@ -539,7 +530,7 @@ fn embeds_the_section_that_clang_makes() {
         let [ours, theirs] = sections;
         assert!(ours.1.len() > 8, "{ours:?}");
         assert_eq!(ours, theirs, "{triple}");
-        let printed = folder.run(&objdump, "--offloading ours.o");
+        let printed = run_here(&folder, &objdump, "--offloading ours.o");
         assert_eq!(printed.matches("OFFLOADING IMAGE").count(), 2, "{printed}");
         let found = images(&object[..]).unwrap();
         assert_eq!(found.len(), 2);
@@ -550,8 +541,8 @@ fn embeds_the_section_that_clang_makes() {
             images(&object[..]).unwrap()[1].standing,
             Standing::Allocated
         );
-        folder.put("ours.o", &object);
-        let text = folder.run(&readobj, "--sections ours.o");
+        folder.write("ours.o", &object);
+        let text = run_here(&folder, &readobj, "--sections ours.o");
         let kept = ["SHF_ALLOC (0x2)", "IMAGE_SCN_CNT_INITIALIZED_DATA (0x40)"];
         assert!(kept.iter().any(|flag| text.contains(flag)), "{text}");
     }
@@ -566,27 +557,32 @@ fn links_what_is_embedded_in_elf() {
         return;
     };
     let folder = Folder::new();
-    folder.put("a.c", "int x; void _start(void) { x = 1; }\n");
+    folder.write("a.c", "int x; void _start(void) { x = 1; }\n");
     let binaries = [binary("gfx90a", b"one"), binary("gfx942", b"second")].concat();
     let others = ["ld", "ld.gold"].map(program);
     for triple in ELF_HOSTS {
-        folder.run(
+        run_here(
+            &folder,
             &clang,
             &format!("-target {triple} -fno-pic -ffreestanding -c a.c -o a.o"),
         );
         for flavor in [Flavor::Excluded, Flavor::Allocated] {
             let object = embed_bytes(host(triple), flavor, &binaries).unwrap();
-            folder.put("e.o", object);
-            folder.run(&ar, "rcS e.a e.o");
+            folder.write("e.o", object);
+            run_here(&folder, &ar, "rcS e.a e.o");
             let others = others.iter().flatten().filter(|_| triple == ELF_HOSTS[0]);
             for linker in others.chain([&lld]) {
-                folder.run(linker, "-r a.o e.o -o r.o");
-                assert_eq!(contents(&folder.get("r.o")).len(), 2, "{linker:?} {triple}");
+                run_here(&folder, linker, "-r a.o e.o -o r.o");
+                assert_eq!(
+                    contents(&folder.read("r.o")).len(),
+                    2,
+                    "{linker:?} {triple}"
+                );
                 let kept = if flavor == Flavor::Allocated { 2 } else { 0 };
                 for input in ["e.o", "r.o", "--whole-archive e.a"] {
                     let first = if input == "r.o" { "" } else { "a.o" };
-                    folder.run(linker, &format!("{first} {input} -o program"));
-                    let found = contents(&folder.get("program"));
+                    run_here(&folder, linker, &format!("{first} {input} -o program"));
+                    let found = contents(&folder.read("program"));
                     assert_eq!(found.len(), kept, "{linker:?} {triple} {input}");
                 }
             }
@@ -602,38 +598,42 @@ fn links_what_is_embedded_in_coff_and_mach_o() {
         return;
     };
     let folder = Folder::new();
-    folder.put("a.c", "int x; int main(void) { return x; }\n");
+    folder.write("a.c", "int x; int main(void) { return x; }\n");
     let binaries = [binary("gfx90a", b"one"), binary("gfx942", b"second")].concat();
     for (flavor, kept) in [(Flavor::Excluded, 0), (Flavor::Allocated, 2)] {
         for triple in &COFF_HOSTS[..2] {
-            folder.put(
+            folder.write(
                 "e.obj",
                 embed_bytes(host(triple), flavor, &binaries).unwrap(),
             );
-            folder.run(&clang, &format!("-target {triple} -c a.c -o a.obj"));
+            run_here(
+                &folder,
+                &clang,
+                &format!("-target {triple} -c a.c -o a.obj"),
+            );
             let link = "/entry:main /subsystem:console /out:a.exe a.obj e.obj";
-            folder.run(&lld_link, link);
-            assert_eq!(contents(&folder.get("a.exe")).len(), kept, "{triple}");
+            run_here(&folder, &lld_link, link);
+            assert_eq!(contents(&folder.read("a.exe")).len(), kept, "{triple}");
         }
         for arch in ["x86_64", "arm64"] {
             let triple = format!("{arch}-apple-macos11");
-            folder.put(
+            folder.write(
                 "e.o",
                 embed_bytes(host(&triple), flavor, &binaries).unwrap(),
             );
-            let found = images(&folder.get("e.o")[..]).unwrap().len();
+            let found = images(&folder.read("e.o")[..]).unwrap().len();
             assert_eq!(found, 2, "{triple}");
-            folder.run(&clang, &format!("-target {triple} -c a.c -o a.o"));
+            run_here(&folder, &clang, &format!("-target {triple} -c a.c -o a.o"));
             let platform = "-platform_version macos 11 11";
             let link = format!("-arch {arch} {platform} -dylib -dead_strip a.o e.o -o a.dylib");
             let mut command = Command::new(&ld64);
             command
                 .args(link.split_whitespace())
-                .current_dir(folder.0.path());
+                .current_dir(folder.root());
             let output = command.output().unwrap();
             let warnings = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(output.status.success() && warnings.is_empty(), "{warnings}");
-            assert_eq!(contents(&folder.get("a.dylib")).len(), kept, "{triple}");
+            assert_eq!(contents(&folder.read("a.dylib")).len(), kept, "{triple}");
         }
     }
 }
@@ -655,18 +655,18 @@ fn is_input_of_the_linker_wrapper_of_llvm() {
         let mut command = Command::new(&wrapper);
         let arguments = format!("{arguments} -- {input} -o program");
         command.args(arguments.split_whitespace());
-        let output = command.current_dir(folder.0.path()).output().unwrap();
+        let output = command.current_dir(folder.root()).output().unwrap();
         assert!(output.status.success());
         let both = [output.stdout, output.stderr].concat();
         String::from_utf8(both).unwrap()
     };
     let content = binary("gfx90a", b"one");
     let host = host(ELF_HOSTS[0]);
-    folder.put(
+    folder.write(
         "e.o",
         embed_bytes(host, Flavor::Excluded, &content).unwrap(),
     );
-    folder.run(&ar, "rcS e.a e.o");
+    run_here(&folder, &ar, "rcS e.a e.o");
     for input in ["e.o", "--whole-archive e.a"] {
         let plan = wrap(input);
         assert!(plan.contains("--target=amdgcn-amd-amdhsa"), "{plan}");
@@ -727,7 +727,7 @@ fn embeds_with_compilers() {
     let folder = Folder::new();
     let name = "a file's \"name\" \\ ??( \u{e9}";
     let content = binary("gfx90a", b"one");
-    folder.put(name, &content);
+    folder.write(name, &content);
     let clang = tool("llvm22", &["clang", "clang-22"]);
     let of_clang = |triple: &'static str| clang.clone().map(|clang| (clang, triple));
     let mut compilers: Vec<(PathBuf, &str)> =
@@ -749,10 +749,14 @@ fn embeds_with_compilers() {
             (Flavor::Excluded, Standing::Excluded),
             (Flavor::Allocated, Standing::Allocated),
         ] {
-            folder.put("a.c", embed_source(name, flavor) + "int x;\n");
+            folder.write("a.c", embed_source(name, flavor) + "int x;\n");
             let target = if triple.is_empty() { "" } else { "-target" };
-            folder.run(&compiler, &format!("{target} {triple} -c a.c -o a.o"));
-            let file = folder.get("a.o");
+            run_here(
+                &folder,
+                &compiler,
+                &format!("{target} {triple} -c a.c -o a.o"),
+            );
+            let file = folder.read("a.o");
             let found = images(&file[..]).unwrap();
             assert_eq!(found.len(), 1, "{compiler:?} {triple}");
             assert_eq!(found[0].content(&file[..]), Some(&b"one"[..]));
@@ -770,28 +774,29 @@ fn finds_images_in_archives_of_every_form() {
     let object = |triple: &str, arch: &str| {
         embed_bytes(host(triple), Flavor::Excluded, &binary(arch, b"image")).unwrap()
     };
-    folder.put("elf.o", object(ELF_HOSTS[7], "gfx90a"));
-    folder.put(
+    folder.write("elf.o", object(ELF_HOSTS[7], "gfx90a"));
+    folder.write(
         "a_member_with_a_long_name.obj",
         object(COFF_HOSTS[0], "gfx942"),
     );
-    folder.put("macho.o", object("x86_64-apple-macos11", "gfx1100"));
-    folder.put("inner", "no object");
+    folder.write("macho.o", object("x86_64-apple-macos11", "gfx1100"));
+    folder.write("inner", "no object");
     for form in ["gnu", "bsd", "darwin", "bigarchive", "coff"] {
-        folder.run(
+        run_here(
+            &folder,
             &ar,
             &format!("--format={form} rcS inner.a elf.o inner macho.o"),
         );
         let outer = "outer.a a_member_with_a_long_name.obj inner.a elf.o";
-        folder.run(&ar, &format!("--format={form} rcS {outer}"));
-        let file = folder.get("outer.a");
+        run_here(&folder, &ar, &format!("--format={form} rcS {outer}"));
+        let file = folder.read("outer.a");
         let found = contents(&file);
         let arches: Vec<&str> = found.iter().map(|(arch, _)| arch.as_str()).collect();
         assert_eq!(arches, ["gfx942", "gfx90a", "gfx1100", "gfx90a"], "{form}");
         assert!(found.iter().all(|(_, image)| image == b"image"), "{form}");
         let members = &images(&file[..]).unwrap()[2].members;
         assert_eq!(*members, [&b"inner.a"[..], b"macho.o"], "{form}");
-        fs::remove_file(folder.at("inner.a")).unwrap();
-        fs::remove_file(folder.at("outer.a")).unwrap();
+        fs::remove_file(folder.path("inner.a")).unwrap();
+        fs::remove_file(folder.path("outer.a")).unwrap();
     }
 }

@@ -3,9 +3,12 @@
 
 use crate::support;
 
+use crate::support::folder::Folder;
+
 use std::cell::Cell;
 use std::fmt::Write as _;
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -14,8 +17,7 @@ use offload_formats::container::object_bundle::{
 };
 use offload_formats::container::{coff, elf};
 use offload_formats::format::pieces::{Piece, to_bytes};
-use support::{Random, program, run, tool};
-use tempfile::TempDir;
+use support::{Random, program, tool};
 
 const HOST_ID: &str = "host-x86_64-unknown-linux-gnu-";
 const DEVICE_ID: &str = "hip-amdgcn-amd-amdhsa--gfx906";
@@ -89,10 +91,18 @@ const PROGRAM: &str = "#include <stdio.h>\n__thread int t = 3; static int many[4
 
 /// Programs of LLVM, and a folder to run them in.
 struct Lab {
-    folder: TempDir,
+    folder: Folder,
     objcopies: Vec<PathBuf>,
     compared: Cell<usize>,
     refused: Cell<usize>,
+}
+
+impl Deref for Lab {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.folder
+    }
 }
 
 impl Lab {
@@ -101,50 +111,32 @@ impl Lab {
         let objcopy = |word: &&str| tool(word, &["llvm-objcopy"]);
         let objcopies: Option<Vec<PathBuf>> = words.iter().map(objcopy).collect();
         Some(Self {
-            folder: tempfile::tempdir().unwrap(),
+            folder: Folder::new(),
             objcopies: objcopies?,
             compared: Cell::new(0),
             refused: Cell::new(0),
         })
     }
 
-    fn at(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn put(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        fs::write(self.at(name), bytes).unwrap();
-    }
-
-    fn get(&self, name: &str) -> Vec<u8> {
-        fs::read(self.at(name)).unwrap()
-    }
-
     fn output(&self, program: &Path, arguments: &[&str]) -> Output {
         let mut command = Command::new(program);
-        command.args(arguments).current_dir(self.folder.path());
+        command.args(arguments).current_dir(self.root());
         command.output().unwrap()
-    }
-
-    fn run(&self, program: &Path, arguments: &[&str]) -> String {
-        run(Command::new(program)
-            .args(arguments)
-            .current_dir(self.folder.path()))
     }
 
     /// Compiles; none if the compiler does not know the target.
     fn compile(&self, compiler: &Path, arguments: &[&str], source: &str) -> Option<Vec<u8>> {
         let arguments = [arguments, &["-c", source, "-o", "host.o"]].concat();
         let output = self.output(compiler, &arguments);
-        output.status.success().then(|| self.get("host.o"))
+        output.status.success().then(|| self.read("host.o"))
     }
 
     /// Bundles and unbundles as LLVM does it and as we do, and compares the bytes. Gives ours, if
     /// LLVM does not refuse.
     fn compare(&self, host: &[u8], what: &str) -> Option<Vec<u8>> {
-        self.put("host.o", host);
-        self.put("nul", "\0");
-        self.put("device", DEVICE);
+        self.write("host.o", host);
+        self.write("nul", "\0");
+        self.write("device", DEVICE);
         let mut ours = None;
         for objcopy in &self.objcopies {
             let mut arguments = Vec::new();
@@ -180,7 +172,7 @@ impl Lab {
 
     /// Removes sections as LLVM and as we do it; both may refuse.
     fn compare_removal(&self, file: &[u8], prefix: &str, what: &str) {
-        self.put("whole.o", file);
+        self.write("whole.o", file);
         let sections = format!("--remove-section={}.*", prefix.replace('.', "[.]"));
         let objcopy = &self.objcopies[0];
         let output = self.output(objcopy, &["--regex", &sections, "--", "whole.o", "less.o"]);
@@ -208,7 +200,7 @@ impl Lab {
     }
 
     fn same(&self, ours: &[u8], name: &str, what: &str) {
-        let theirs = self.get(name);
+        let theirs = self.read(name);
         let differs = ours
             .iter()
             .zip(&theirs)
@@ -255,9 +247,9 @@ fn writes_the_bytes_llvm_writes_for_every_target() {
     ) else {
         return;
     };
-    lab.put("a.cpp", CPP);
-    lab.put("b.c", C);
-    lab.put("empty.c", "");
+    lab.write("a.cpp", CPP);
+    lab.write("b.c", C);
+    lab.write("empty.c", "");
     let mut identical = 0;
     for (index, target) in TARGETS.iter().enumerate() {
         let triple = format!("--target={target}");
@@ -285,9 +277,9 @@ fn writes_the_bytes_llvm_writes_for_coff() {
     let (Some(lab), Some(clang)) = (Lab::new(&["llvm22"]), tool("llvm22", &["clang"])) else {
         return;
     };
-    lab.put("a.cpp", CPP);
-    lab.put("b.c", C);
-    lab.put("empty.c", "");
+    lab.write("a.cpp", CPP);
+    lab.write("b.c", C);
+    lab.write("empty.c", "");
     for (index, target) in WINDOWS.into_iter().enumerate() {
         let triple = format!("--target={target}");
         for source in ["a.cpp", "b.c", "empty.c"] {
@@ -314,7 +306,7 @@ fn writes_the_bytes_llvm_writes_for_coff() {
         for index in 0..sections {
             let _ = writeln!(source, ".section .text$f{index},\"xr\"\nf{index}: ret");
         }
-        lab.put("many.s", source);
+        lab.write("many.s", source);
         let host = lab.compile(&clang, &big, "many.s").unwrap();
         let what = format!("{sections} sections, {relocations} relocations");
         lab.compare(&host, &what).unwrap();
@@ -331,7 +323,7 @@ fn writes_the_bytes_llvm_writes_for_images() {
     ) else {
         return;
     };
-    lab.put(
+    lab.write(
         "a.c",
         "int data = 4; int bss[1000]; const char *s = \"hi there\";\n\
          int g(int x) { return x + data; } int start(void) { return g(bss[1]) + s[0]; }\n",
@@ -348,7 +340,7 @@ fn writes_the_bytes_llvm_writes_for_images() {
             let entry = ["/nodefaultlib", "/entry:start", "/subsystem:console"];
             let files = ["host.o", "/out:image"];
             lab.run(&link, &[options, &entry, &files].concat());
-            let image = lab.get("image");
+            let image = lab.read("image");
             assert_eq!(kind(&image), Some(ObjectKind::Image));
             let what = format!("{arch} {options:?}");
             let fat = lab.compare(&image, &what).unwrap();
@@ -369,9 +361,9 @@ fn writes_the_bytes_llvm_writes_for_other_compilers_and_linkers() {
     let (Some(lab), Some(gcc)) = (Lab::new(&["llvm22"]), program("gcc")) else {
         return;
     };
-    lab.put("a.cpp", CPP);
-    lab.put("b.c", C);
-    lab.put("m.c", PROGRAM);
+    lab.write("a.cpp", CPP);
+    lab.write("b.c", C);
+    lab.write("m.c", PROGRAM);
     for options in [
         &["-O0"][..],
         &["-O2", "-g3", "-ffunction-sections", "-fdata-sections"],
@@ -397,23 +389,23 @@ fn writes_the_bytes_llvm_writes_for_other_compilers_and_linkers() {
         lab.compile(&gcc, &["-O2", "-g", "-ffunction-sections"], "a.cpp")
             .unwrap();
         lab.run(linker, &["-r", "host.o", "-o", "r.o"]);
-        lab.compare(&lab.get("r.o"), &format!("{} -r", linker.display()))
+        lab.compare(&lab.read("r.o"), &format!("{} -r", linker.display()))
             .unwrap();
     }
     if let Some(rustc) = program("rustc") {
-        lab.put(
+        lab.write(
             "r.rs",
             "pub fn f(x: &str) -> Vec<String> { x.lines().map(str::to_owned).collect() }",
         );
         let arguments = ["--emit=obj", "--crate-type=lib", "-g", "r.rs", "-o", "r.o"];
         lab.run(&rustc, &arguments);
-        lab.compare(&lab.get("r.o"), "rustc").unwrap();
+        lab.compare(&lab.read("r.o"), "rustc").unwrap();
     }
     for (linker, found) in [("bfd", bfd), ("gold", program("ld.gold")), ("lld", lld)] {
         let Some(path) = found else { continue };
         // Where gcc looks for it, under the name that it looks for.
-        fs::create_dir_all(lab.at(linker)).unwrap();
-        let link = lab.at(linker).join(format!("ld.{linker}"));
+        fs::create_dir_all(lab.path(linker)).unwrap();
+        let link = lab.path(linker).join(format!("ld.{linker}"));
         let _ = std::os::unix::fs::symlink(&path, link);
         let (choice, place) = (format!("-fuse-ld={linker}"), format!("-B{linker}"));
         for options in [
@@ -429,7 +421,7 @@ fn writes_the_bytes_llvm_writes_for_other_compilers_and_linkers() {
             let arguments = [options, &[&choice, &place, "m.c", "-o", "linked"]].concat();
             let output = lab.output(&gcc, &arguments);
             if output.status.success() {
-                lab.compare(&lab.get("linked"), &format!("{linker} {options:?}"));
+                lab.compare(&lab.read("linked"), &format!("{linker} {options:?}"));
             }
         }
     }
@@ -447,9 +439,9 @@ fn writes_the_bytes_llvm_writes_for_any_sections() {
     let mut random = Random::new();
     for _ in 0..60 {
         let yaml = random_yaml(&mut random);
-        lab.put("host.yaml", &yaml);
+        lab.write("host.yaml", &yaml);
         lab.run(&yaml2obj, &["host.yaml", "-o", "random.o"]);
-        let host = lab.get("random.o");
+        let host = lab.read("random.o");
         if let Some(fat) = lab.compare(&host, &yaml) {
             lab.compare_removal(&fat, ".text", &yaml);
         }
@@ -574,7 +566,7 @@ fn writes_the_bytes_llvm_writes_for_more_sections_than_16_bits_count() {
             );
         }
         let _ = writeln!(source, ".data\n.quad f{used}\n.quad f3");
-        lab.put("many.s", &source);
+        lab.write("many.s", &source);
         let host = lab
             .compile(&clang, &["--target=x86_64-linux-gnu"], "many.s")
             .unwrap();
@@ -593,7 +585,7 @@ fn bundler_of_llvm_and_ours_read_each_other() {
     ) else {
         return;
     };
-    lab.put("b.c", C);
+    lab.write("b.c", C);
     let second = "hip-amdgcn-amd-amdhsa--gfx90a";
     let targets = format!("-targets={HOST_ID},{DEVICE_ID},{second}");
     for target in [
@@ -603,8 +595,8 @@ fn bundler_of_llvm_and_ours_read_each_other() {
     ] {
         let target = format!("--target={target}");
         let host = lab.compile(&clang, &[&target], "b.c").unwrap();
-        lab.put("device", DEVICE);
-        lab.put("second", host.repeat(3));
+        lab.write("device", DEVICE);
+        lab.write("second", host.repeat(3));
         let inputs = ["-input=host.o", "-input=device", "-input=second"];
         let arguments = [&["-type=o", &targets, "-output=theirs.o"], &inputs[..]].concat();
         lab.run(&bundler, &arguments);
@@ -622,7 +614,7 @@ fn bundler_of_llvm_and_ours_read_each_other() {
         let found = bundle_sections(&ours[..], 0..ours.len() as u64).unwrap();
         let ids: Vec<&str> = found.iter().map(|entry| &entry.id[..]).collect();
         assert_eq!(ids, [HOST_ID, DEVICE_ID, second]);
-        lab.put("ours.o", &ours);
+        lab.write("ours.o", &ours);
         let mut listed: Vec<String> = lab
             .run(&bundler, &["-type=o", "-list", "-input=ours.o"])
             .lines()
@@ -639,7 +631,7 @@ fn bundler_of_llvm_and_ours_read_each_other() {
         ];
         lab.run(&bundler, &arguments.concat());
         assert_eq!(
-            (lab.get("d"), lab.get("s")),
+            (lab.read("d"), lab.read("s")),
             (DEVICE.to_vec(), host.repeat(3))
         );
         lab.same(&host_of(&ours), "h", &target);
@@ -654,9 +646,9 @@ fn linkers_leave_the_sections_out() {
     else {
         return;
     };
-    lab.put("m.c", PROGRAM);
+    lab.write("m.c", PROGRAM);
     let host = lab.compile(&gcc, &["-O1", "-g"], "m.c").unwrap();
-    lab.put("fat.o", lab.compare(&host, "gcc").unwrap());
+    lab.write("fat.o", lab.compare(&host, "gcc").unwrap());
     assert!(
         lab.run(&readelf, &["-SW", "fat.o"])
             .contains(BUNDLE_SECTION)
@@ -668,12 +660,16 @@ fn linkers_leave_the_sections_out() {
     ];
     for (linker, found) in linkers {
         let Some(path) = found else { continue };
-        fs::create_dir_all(lab.at(linker)).unwrap();
-        let link = lab.at(linker).join(format!("ld.{linker}"));
+        fs::create_dir_all(lab.path(linker)).unwrap();
+        let link = lab.path(linker).join(format!("ld.{linker}"));
         std::os::unix::fs::symlink(&path, link).unwrap();
         let (choice, place) = (format!("-fuse-ld={linker}"), format!("-B{linker}"));
         lab.run(&gcc, &["fat.o", &choice, &place, "-o", "program"]);
-        assert_eq!(lab.run(&lab.at("program"), &[]), "host 3\n", "{linker}");
+        assert_eq!(
+            lab.run(lab.path("program"), [""; 0]),
+            "host 3\n",
+            "{linker}"
+        );
         let sections = lab.run(&readelf, &["-SW", "program"]);
         assert!(!sections.contains(BUNDLE_SECTION), "{linker}: {sections}");
     }
@@ -684,16 +680,24 @@ fn programs_with_a_bundle_run() {
     let (Some(lab), Some(gcc)) = (Lab::new(&["llvm22"]), program("gcc")) else {
         return;
     };
-    lab.put("m.c", PROGRAM);
+    lab.write("m.c", PROGRAM);
     // LLVM refuses static programs of GNU ld: relocations without a symbol table of their own.
     for options in [&["-g"][..], &["-static"], &["-no-pie", "-s"]] {
         lab.run(&gcc, &[options, &["m.c", "-o", "program"]].concat());
-        let before = lab.get("program");
+        let before = lab.read("program");
         let fat = embed(&before);
-        fs::write(lab.at("program"), &fat).unwrap();
-        assert_eq!(lab.run(&lab.at("program"), &[]), "host 3\n", "{options:?}");
-        fs::write(lab.at("program"), host_of(&fat)).unwrap();
-        assert_eq!(lab.run(&lab.at("program"), &[]), "host 3\n", "{options:?}");
+        fs::write(lab.path("program"), &fat).unwrap();
+        assert_eq!(
+            lab.run(lab.path("program"), [""; 0]),
+            "host 3\n",
+            "{options:?}"
+        );
+        fs::write(lab.path("program"), host_of(&fat)).unwrap();
+        assert_eq!(
+            lab.run(lab.path("program"), [""; 0]),
+            "host 3\n",
+            "{options:?}"
+        );
     }
 }
 
@@ -707,11 +711,11 @@ fn linker_of_windows_leaves_the_sections_out() {
     ) else {
         return;
     };
-    lab.put("a.c", "int data = 4; int start(void) { return data; }\n");
+    lab.write("a.c", "int data = 4; int start(void) { return data; }\n");
     let host = lab
         .compile(&clang, &["--target=x86_64-pc-windows-msvc"], "a.c")
         .unwrap();
-    lab.put("fat.obj", lab.compare(&host, "clang").unwrap());
+    lab.write("fat.obj", lab.compare(&host, "clang").unwrap());
     let options = ["/nodefaultlib", "/entry:start", "/subsystem:console"];
     lab.run(&link, &[&options[..], &["fat.obj", "/out:image"]].concat());
     let sections = lab.run(&readobj, &["--sections", "image"]);

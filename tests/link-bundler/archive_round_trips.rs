@@ -391,7 +391,7 @@ fn links_archives_of_openmp_objects_with_bundles() {
             let Some(libraries) = libraries else {
                 continue;
             };
-            let libraries = format!("{libraries}:{}", place.dir.path().display());
+            let libraries = format!("{libraries}:{}", place.root().display());
             let mut program = place.command(place.path("x"));
             program.env("OMP_TARGET_OFFLOAD", "MANDATORY");
             let done = program.env("LD_LIBRARY_PATH", libraries).output().unwrap();

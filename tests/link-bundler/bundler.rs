@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::Command;
 
-use support::folder::Folder;
+use support::tool_folder::ToolFolder;
 use support::{program, run, tool};
 
 const NAME: &str = "clang-offload-bundler";
@@ -25,19 +25,19 @@ fn three() -> String {
 }
 
 /// A folder with inputs for the bundler.
-struct Bundler(Folder);
+struct Bundler(ToolFolder);
 
 impl Deref for Bundler {
-    type Target = Folder;
+    type Target = ToolFolder;
 
-    fn deref(&self) -> &Folder {
+    fn deref(&self) -> &ToolFolder {
         &self.0
     }
 }
 
 impl Bundler {
     fn new() -> Self {
-        let folder = Folder::with_tool(env!("CARGO_BIN_EXE_offload-bundler"), NAME);
+        let folder = ToolFolder::with_tool(env!("CARGO_BIN_EXE_offload-bundler"), NAME);
         folder.write("host", b"int x;\nhost\n");
         folder.write("d1", b"Content of device file 1\n");
         folder.write("d2", b"Content of device file 2\n");
@@ -801,7 +801,7 @@ fn host_object(folder: &Bundler) -> bool {
         return false;
     };
     run(Command::new(clang)
-        .current_dir(folder.folder.path())
+        .current_dir(folder.root())
         .args(["-c", "-o", "host.o", "host.c"]));
     true
 }
@@ -881,7 +881,7 @@ fn bundles_into_the_hosts_object() {
         [three_ids.clone(), three_ids].concat()
     );
     if program("cc").is_some() {
-        let here = folder.folder.path();
+        let here = folder.root();
         run(Command::new("cc")
             .current_dir(here)
             .args(["-o", "program", "fat.o"]));
@@ -918,7 +918,7 @@ fn members(folder: &Bundler, archive: &str) -> Vec<String> {
 
 fn archive(folder: &Bundler, name: &str, files: &[&str]) {
     run(Command::new("ar")
-        .current_dir(folder.folder.path())
+        .current_dir(folder.root())
         .arg("rcsD")
         .arg(name)
         .args(files));
@@ -1071,7 +1071,7 @@ fn unbundles_thin_archives() {
         &["host", "d1"],
         "sub/one.bc",
     );
-    let here = folder.folder.path();
+    let here = folder.root();
     run(Command::new("ar")
         .current_dir(here)
         .args(["rcsTD", "sub/thin.a", "sub/one.bc"]));
@@ -1095,7 +1095,7 @@ fn refuses_hosts_of_other_formats() {
         ("wasm32-unknown-unknown", "WebAssembly"),
     ] {
         run(Command::new(&clang)
-            .current_dir(folder.folder.path())
+            .current_dir(folder.root())
             .arg(format!("--target={target}"))
             .args(["-c", "-o", "host.o", "host.c"]));
         let targets = format!("{HOST},{GFX906}");
@@ -1215,7 +1215,7 @@ fn program_with_bundles(folder: &Bundler) -> Option<PathBuf> {
         b"extern char one, two; int main(void) { return &one == &two; }\n",
     );
     run(Command::new("cc")
-        .current_dir(folder.folder.path())
+        .current_dir(folder.root())
         .args(["-o", "program", "main.c", "one.s", "two.s"]));
     Some(folder.path("program"))
 }
@@ -1421,7 +1421,7 @@ fn touches_nothing_when_it_fails() {
         "{error}"
     );
     assert_eq!(folder.read("x"), b"old");
-    let names = fs::read_dir(folder.folder.path()).unwrap();
+    let names = fs::read_dir(folder.root()).unwrap();
     let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, [NAME, "d1", "d2", "host", "out", "x"]);
@@ -1485,7 +1485,7 @@ fn reads_and_writes_standard_streams() {
     let feed = |args: &[&str], input: &str| -> Vec<u8> {
         let output = Command::new(&folder.tool)
             .args(args)
-            .current_dir(folder.folder.path())
+            .current_dir(folder.root())
             .stdin(fs::File::open(folder.path(input)).unwrap())
             .output()
             .unwrap();
@@ -1570,7 +1570,7 @@ fn gives_an_image_to_every_target_that_it_serves() {
         let args = folder.unbundle("bc", &targets, "out", &["m2", "p2"]);
         let status = Command::new(theirs)
             .args(args)
-            .current_dir(folder.folder.path())
+            .current_dir(folder.root())
             .status();
         assert!(!status.unwrap().success());
     }
@@ -1582,7 +1582,7 @@ fn gives_an_image_to_every_target_that_it_serves() {
 }
 
 /// Two bundles, one after the other, in `in`; they are of `d1` and `d2`.
-fn two_bundles(folder: &Folder) {
+fn two_bundles(folder: &ToolFolder) {
     folder.write("d1", b"first");
     folder.write("d2", b"second");
     for name in ["d1", "d2"] {
@@ -1613,7 +1613,7 @@ fn keeps_the_number_of_a_bundle_that_is_chosen() {
 
 #[test]
 fn takes_files_and_finds_their_type_under_its_own_name() {
-    let own = Folder::with_tool(env!("CARGO_BIN_EXE_offload-bundler"), "offload-bundler");
+    let own = ToolFolder::with_tool(env!("CARGO_BIN_EXE_offload-bundler"), "offload-bundler");
     two_bundles(&own);
     // What each file has is listed as with its type.
     own.write("text", b"nop\n");

@@ -2,12 +2,11 @@
 
 use crate::support::bad_archives;
 
-use std::fs;
+use crate::support::folder::Folder;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 
 use bad_archives::{archive, bundle};
-use tempfile::TempDir;
 
 const LINKER: &str = env!("CARGO_BIN_EXE_offload-link");
 const PACKAGER: &str = env!("CARGO_BIN_EXE_offload-packager");
@@ -17,24 +16,25 @@ const OBJECT: &[u8] = include_bytes!("../golden/22.1.8/elf64le.o");
 /// Sets the title of a window.
 const TITLE: &str = "\u{1b}]0;a\u{7}";
 
-struct Folder(TempDir);
+struct Place(Folder);
 
-impl Folder {
+impl Place {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        symlink(LINKER, dir.path().join("offload-ld")).unwrap();
-        Self(dir)
+        let folder = Folder::new();
+        symlink(LINKER, folder.path("offload-ld")).unwrap();
+        Self(folder)
     }
 
     fn write(&self, name: &str, bytes: &[u8]) {
-        fs::write(self.0.path().join(name), bytes).unwrap();
+        self.0.write(name, bytes);
     }
 
     /// Runs a tool; gives everything that it printed, which no terminal acts on, and in which no line is forged.
     fn run(&self, tool: &str, args: &[&str]) -> String {
-        let output = Command::new(tool)
+        let output = self
+            .0
+            .command(tool)
             .args(args)
-            .current_dir(self.0.path())
             .env_remove("OFFLOAD_LINK_REPORT")
             .stdin(Stdio::null())
             .output()
@@ -47,7 +47,7 @@ impl Folder {
     }
 
     fn link(&self, inputs: &[&str]) -> String {
-        let tool = self.0.path().join("offload-ld");
+        let tool = self.0.path("offload-ld");
         let line = [
             "--linker-path=/bin/true",
             "-o",
@@ -65,7 +65,7 @@ impl Folder {
 
 #[test]
 fn prints_member_names_escaped() {
-    let folder = Folder::new();
+    let folder = Place::new();
     let name = format!("m{TITLE}.o");
     folder.write("k.a", &archive(&[(&name, OBJECT)]));
     for text in [folder.link(&["k.a"]), folder.inspect("k.a")] {
@@ -81,7 +81,7 @@ fn prints_member_names_escaped() {
 
 #[test]
 fn prints_paths_escaped() {
-    let folder = Folder::new();
+    let folder = Place::new();
     let name = format!("in\nforged: {TITLE}\u{9b}1m.o");
     folder.write(&name, &OBJECT[..100]);
     folder.write("whole.o", OBJECT);
@@ -99,7 +99,7 @@ fn prints_paths_escaped() {
 
 #[test]
 fn prints_entry_ids_escaped() {
-    let folder = Folder::new();
+    let folder = Place::new();
     let id = format!("hip-amdgcn-amd-amdhsa--gfx\nforged: {TITLE}");
     folder.write(
         "b.bc",
@@ -112,13 +112,13 @@ fn prints_entry_ids_escaped() {
 
 #[test]
 fn prints_target_strings_escaped() {
-    let folder = Folder::new();
+    let folder = Place::new();
     folder.write("image", b"image");
     let image =
         format!("--image=file=image,triple=amdgcn\nforged: {TITLE},arch=gfx\u{1b}[2J,kind=hip");
     let packed = Command::new(PACKAGER)
         .args(["-o", "k.bin", &image])
-        .current_dir(folder.0.path())
+        .current_dir(folder.0.root())
         .status();
     assert!(packed.unwrap().success());
     for text in [folder.link(&["k.bin"]), folder.inspect("k.bin")] {

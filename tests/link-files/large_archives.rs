@@ -1,10 +1,13 @@
 //! Archives of bundles that are larger than what may be in memory: how much of them is read, and what becomes of a link
 //! when one of them changes. They are files with holes, so that they cost neither disk nor time.
 
+use crate::support::folder::Folder;
+
 use std::fs::{self, File};
 use std::io::{Cursor, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU64;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::ops::Deref;
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
@@ -15,7 +18,6 @@ use offload_formats::format::compressed_bundle::{Compression, compress, compress
 use offload_formats::format::offload_binary::{self, Method, NewBinaryEntry, OffloadBinaryVersion};
 use offload_formats::format::pieces;
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
-use tempfile::TempDir;
 
 const WRAPPER: &str = env!("CARGO_BIN_EXE_offload-link");
 const BUNDLER: &str = env!("CARGO_BIN_EXE_offload-bundler");
@@ -86,14 +88,22 @@ fn bundled(images: &[(&str, &[u8])]) -> Vec<u8> {
 
 /// A folder in which the wrapper has a clang of ours beside it, and a linker of ours.
 struct Place {
-    dir: TempDir,
+    folder: Folder,
+}
+
+impl Deref for Place {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.folder
+    }
 }
 
 impl Place {
     /// In the body of `clang` `$cpu` is the processor, `$*` what it was given.
     fn new(clang: &str) -> Self {
         let place = Self {
-            dir: tempfile::tempdir().unwrap(),
+            folder: Folder::new(),
         };
         for folder in ["bin", "tmp"] {
             fs::create_dir(place.path(folder)).unwrap();
@@ -125,19 +135,6 @@ cp \"image-$cpu\" \"$o\""
         place
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) {
-        fs::write(self.path(name), bytes).unwrap();
-    }
-
-    fn script(&self, name: &str, body: &str) {
-        self.write(name, format!("#!/bin/sh\n{body}\n").as_bytes());
-        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
-    }
-
     fn archive(&self) -> Archive {
         Archive::new(self.path("libhda.a"))
     }
@@ -145,7 +142,7 @@ cp \"image-$cpu\" \"$o\""
     fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command
-            .current_dir(self.dir.path())
+            .current_dir(self.root())
             .env("TMPDIR", self.path("tmp"))
             .env_remove("OFFLOAD_LINK_REPORT")
             .env_remove("OFFLOAD_LINK_ACTIVE")

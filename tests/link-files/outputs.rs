@@ -13,7 +13,7 @@ use offload_formats::format::bundle::{self, BundleImage};
 use offload_formats::format::compressed_bundle::{Compression, compress};
 use offload_formats::format::offload_binary::BinaryImage;
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
-use support::folder::Folder;
+use support::tool_folder::ToolFolder;
 
 const BUNDLER: &str = env!("CARGO_BIN_EXE_offload-bundler");
 const PACKAGER: &str = env!("CARGO_BIN_EXE_offload-packager");
@@ -22,8 +22,8 @@ const GFX906: &str = "hip-amdgcn-amd-amdhsa--gfx906";
 const TARGETS: &str = "-targets=host-x86_64-unknown-linux-gnu-,hip-amdgcn-amd-amdhsa--gfx906";
 
 /// A folder with the bundler, and a bundle `in.bc` of two images.
-fn bundler() -> Folder {
-    let folder = Folder::with_tool(BUNDLER, "offload-bundler");
+fn bundler() -> ToolFolder {
+    let folder = ToolFolder::with_tool(BUNDLER, "offload-bundler");
     folder.write("host", b"host");
     folder.write("device", b"device");
     folder.done(&[
@@ -43,8 +43,8 @@ fn unbundle<'a>(outputs: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// The names in the folder, without the tool.
-fn names(folder: &Folder) -> Vec<String> {
-    let names = fs::read_dir(folder.folder.path()).unwrap();
+fn names(folder: &ToolFolder) -> Vec<String> {
+    let names = fs::read_dir(folder.root()).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = names.filter(|name| !name.starts_with("offload-")).collect();
     names.sort();
@@ -86,7 +86,7 @@ fn leaves_no_temporary_file_when_a_signal_ends_it() {
     // Takes minutes to compress.
     let large = File::create(bundler.path("large")).unwrap();
     large.set_len(16 << 30).unwrap();
-    let packager = Folder::with_tool(PACKAGER, "offload-packager");
+    let packager = ToolFolder::with_tool(PACKAGER, "offload-packager");
     packager.write("many", &many(20_000));
     let compress = [
         "-type=bc",
@@ -98,7 +98,7 @@ fn leaves_no_temporary_file_when_a_signal_ends_it() {
         "-compression-level=22",
         "-threads=1",
     ];
-    let wrapper = Folder::with_tool(env!("CARGO_BIN_EXE_offload-link"), "llvm-offload-wrapper");
+    let wrapper = ToolFolder::with_tool(env!("CARGO_BIN_EXE_offload-link"), "llvm-offload-wrapper");
     wrapper.write("image", &[1; 100_000]);
     // What it writes is small.
     let slow = wrapper.path("offload-slow.so");
@@ -106,7 +106,7 @@ fn leaves_no_temporary_file_when_a_signal_ends_it() {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/support/slow_write.c");
     support::run(cc.args(["-shared", "-fPIC", "-o"]).arg(&slow).arg(source));
     let host = "--triple=x86_64-pc-linux-gnu";
-    let archives = Folder::with_tool(env!("CARGO_BIN_EXE_cargo-offload"), "offload-cargo");
+    let archives = ToolFolder::with_tool(env!("CARGO_BIN_EXE_cargo-offload"), "offload-cargo");
     archives.write("hda.a", &archive(&packed(&[1; 1000]), 2));
     let split = ["offload", "archive", "split", "--out", ".", "hda.a"];
     let signals = [("-HUP", 1), ("-INT", 2), ("-QUIT", 3), ("-TERM", 15)];
@@ -123,7 +123,7 @@ fn leaves_no_temporary_file_when_a_signal_ends_it() {
                 tool.env("LD_PRELOAD", &slow);
             }
             let tool = tool.arg(support::DEFAULT_SIGNALS).arg(&folder.tool);
-            let tool = tool.args(args).current_dir(folder.folder.path());
+            let tool = tool.args(args).current_dir(folder.root());
             let mut tool = tool.stderr(Stdio::null()).spawn().unwrap();
             let since = Instant::now();
             while names(folder) == before {
@@ -141,11 +141,11 @@ fn leaves_no_temporary_file_when_a_signal_ends_it() {
 }
 
 /// A shell that limits the tool, in its folder.
-fn limited(folder: &Folder, limit: &str, args: &[&str]) -> (Option<i32>, String) {
+fn limited(folder: &ToolFolder, limit: &str, args: &[&str]) -> (Option<i32>, String) {
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("{limit}; exec \"$@\""), "sh"]);
     shell.arg(&folder.tool).args(args);
-    let shell = shell.current_dir(folder.folder.path()).stdin(Stdio::null());
+    let shell = shell.current_dir(folder.root()).stdin(Stdio::null());
     let done = shell.output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     (done.status.code(), said)
@@ -153,7 +153,7 @@ fn limited(folder: &Folder, limit: &str, args: &[&str]) -> (Option<i32>, String)
 
 #[test]
 fn extracts_more_images_than_it_may_have_files_open() {
-    let folder = Folder::with_tool(PACKAGER, "offload-packager");
+    let folder = ToolFolder::with_tool(PACKAGER, "offload-packager");
     folder.write("many", &many(2_000));
     let (status, said) = limited(&folder, "ulimit -n 200", &["many", "--llvm=23"]);
     assert_eq!(status, Some(0), "{said}");
@@ -163,7 +163,7 @@ fn extracts_more_images_than_it_may_have_files_open() {
         b"image"
     );
     // The same out of a compressed bundle, in several passes.
-    let folder = Folder::with_tool(BUNDLER, "offload-bundler");
+    let folder = ToolFolder::with_tool(BUNDLER, "offload-bundler");
     let ids: Vec<String> = (0..600).map(|index| format!("{GFX906}.{index}")).collect();
     let images: Vec<BundleImage<'_>> = ids
         .iter()
@@ -222,7 +222,7 @@ fn blames_the_output_when_it_cannot_be_written() {
 #[test]
 fn blames_the_folder_for_temporary_files_when_it_is_full() {
     let bundler = bundler();
-    let archives = Folder::with_tool(env!("CARGO_BIN_EXE_cargo-offload"), "offload-cargo");
+    let archives = ToolFolder::with_tool(env!("CARGO_BIN_EXE_cargo-offload"), "offload-cargo");
     for folder in [&bundler, &archives] {
         let image = vec![1; 1 << 20];
         folder.write("packed.bc", &packed(&image));
@@ -332,7 +332,7 @@ fn follows_links_to_files_that_do_not_exist() {
 
 #[test]
 fn refuses_a_document_that_is_too_large_to_be_read() {
-    let folder = Folder::with_tool(PACKAGER, "offload-packager");
+    let folder = ToolFolder::with_tool(PACKAGER, "offload-packager");
     let document = File::create(folder.path("large.yaml")).unwrap();
     document.set_len(1 << 40).unwrap();
     let args = ["--from-yaml=large.yaml", "-o", "out"];

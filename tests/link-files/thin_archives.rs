@@ -2,12 +2,12 @@
 
 #![cfg(target_os = "linux")]
 
+use crate::support::folder::Folder;
 use std::fs;
+use std::ops::Deref;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-
-use tempfile::TempDir;
 
 /// An object with images for sm_70 and gfx90a.
 const OBJECT: &[u8] = include_bytes!("../golden/22.1.8/elf64le.o");
@@ -47,19 +47,19 @@ const READERS: [&[&str]; 6] = [
     ],
 ];
 
-struct Folder(TempDir);
+struct Place(Folder);
 
-impl Folder {
+impl Deref for Place {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.0
+    }
+}
+
+impl Place {
     fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        fs::write(self.path(name), bytes).unwrap();
+        Self(Folder::new())
     }
 
     /// Runs a tool, which may have 64 files open, and needs no minute.
@@ -74,11 +74,10 @@ impl Folder {
             }
             _ => PathBuf::from(path),
         };
-        Command::new("timeout")
+        self.command("timeout")
             .args(["60", "sh", "-c", "ulimit -n 64; exec \"$0\" \"$@\""])
             .arg(tool)
             .args(&line[1..])
-            .current_dir(self.0.path())
             .env_remove("OFFLOAD_LINK_REPORT")
             .stdin(Stdio::null())
             .output()
@@ -120,14 +119,16 @@ fn bundle() -> Vec<u8> {
 #[test]
 fn reads_more_members_than_a_process_may_have_files() {
     for line in READERS {
-        let folder = Folder::new();
+        let folder = Place::new();
         let inspects = ["offload-packager", "inspect"];
         let content = match line.iter().any(|word| inspects.contains(word)) {
             true => OBJECT.to_vec(),
             false => bundle(),
         };
         let names: Vec<String> = (0..1100).map(|number| format!("m{number}.bc")).collect();
-        names.iter().for_each(|name| folder.write(name, &content));
+        for name in &names {
+            folder.write(name, &content);
+        }
         let size = content.len() as u64;
         let members: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), size)).collect();
         folder.write("k.a", thin(&members));
@@ -172,7 +173,7 @@ fn reads_more_members_than_a_process_may_have_files() {
 fn refuses_members_that_are_no_regular_files() {
     for line in READERS {
         for member in ["pipe", "folder", "zero"] {
-            let folder = Folder::new();
+            let folder = Place::new();
             let made = Command::new("mkfifo").arg(folder.path("pipe")).status();
             assert!(made.unwrap().success());
             fs::create_dir(folder.path("folder")).unwrap();
@@ -192,7 +193,7 @@ fn refuses_members_that_are_no_regular_files() {
 #[test]
 fn refuses_members_that_are_larger_than_the_archive_says() {
     for line in READERS {
-        let folder = Folder::new();
+        let folder = Place::new();
         folder.write("m.o", OBJECT);
         folder.write("k.a", thin(&[("m.o", 5)]));
         let size = OBJECT.len();
@@ -223,7 +224,7 @@ fn refuses_members_that_are_larger_than_the_archive_says() {
 #[test]
 fn ends_with_archives_in_each_other() {
     for line in READERS {
-        let folder = Folder::new();
+        let folder = Place::new();
         folder.write("k.a", thin(&[("k.a", 1000)]));
         let follows = line.contains(&"inspect") || line[0] == "offload-packager";
         let output = folder.run(line);

@@ -7,16 +7,16 @@ use std::fs;
 use std::ops::Deref;
 use std::process::Command;
 
-use support::folder::Folder;
+use support::tool_folder::ToolFolder;
 use support::{program, run, tool};
 
 /// A folder in which the packager runs.
-struct Packager(Folder);
+struct Packager(ToolFolder);
 
 impl Deref for Packager {
-    type Target = Folder;
+    type Target = ToolFolder;
 
-    fn deref(&self) -> &Folder {
+    fn deref(&self) -> &ToolFolder {
         &self.0
     }
 }
@@ -27,7 +27,7 @@ impl Packager {
     }
 
     fn named(name: &str) -> Self {
-        Self(Folder::with_tool(
+        Self(ToolFolder::with_tool(
             env!("CARGO_BIN_EXE_offload-packager"),
             name,
         ))
@@ -35,7 +35,7 @@ impl Packager {
 
     /// The files whose names start so.
     fn files(&self, start: &str) -> Vec<String> {
-        let names = fs::read_dir(self.folder.path()).unwrap();
+        let names = fs::read_dir(self.root()).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<String> = names.filter(|name| name.starts_with(start)).collect();
         names.sort();
@@ -110,7 +110,7 @@ fn extracts_from_what_clang_embeds() {
         folder.write("host.c", b"int main(void) { return 0; }\n");
         for (output, more) in [("host.o", &[][..]), ("host.bc", &["-emit-llvm"][..])] {
             run(Command::new(&clang)
-                .current_dir(folder.folder.path())
+                .current_dir(folder.root())
                 .args([
                     "-c",
                     "-o",
@@ -146,11 +146,7 @@ fn extracts_from_and_to_archives() {
             "--image=file=in,triple=amdgcn-amd-amdhsa,arch=gfx908,kind=openmp",
         ]);
     }
-    let ar = |args: &[&str]| {
-        run(Command::new("ar")
-            .current_dir(folder.folder.path())
-            .args(args))
-    };
+    let ar = |args: &[&str]| run(Command::new("ar").current_dir(folder.root()).args(args));
     ar(&["rcsD", "in.a", "a.o", "b.o"]);
     folder.done(&["in.a", "--archive", "--image=file=out.a,arch=gfx908"]);
     assert_eq!(ar(&["t", "out.a"]), "a.o\nb.o\n");
@@ -193,7 +189,7 @@ fn extracts_from_thin_archives() {
     fs::create_dir(folder.path("sub")).unwrap();
     folder.write("in", b"content");
     folder.done(&["-o", "sub/m.o", "--image=file=in,triple=t,arch=gfx908"]);
-    let here = folder.folder.path();
+    let here = folder.root();
     run(Command::new("ar")
         .current_dir(here)
         .args(["rcsTD", "sub/thin.a", "sub/m.o"]));

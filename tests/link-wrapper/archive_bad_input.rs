@@ -432,7 +432,7 @@ fn links_archives_whose_names_and_index_are_odd() {
     for bytes in variants {
         fs::write(place.path("libhelper.a"), bytes).unwrap();
         let _ = fs::remove_file(place.path("x"));
-        let before = tree(place.dir.path());
+        let before = tree(place.root());
         assert_eq!(
             place.registered(&["one.o", "libhelper.a"]),
             one_kernel("one")
@@ -445,7 +445,7 @@ fn links_archives_whose_names_and_index_are_odd() {
             images.all(|line| line.contains(": linked for ")),
             "{report}"
         );
-        let mut after = tree(place.dir.path());
+        let mut after = tree(place.root());
         for new in ["x", "report"] {
             let name = place.path(new).display().to_string();
             assert!(after.remove(&name).is_some());
@@ -453,7 +453,7 @@ fn links_archives_whose_names_and_index_are_odd() {
         let mut before = before;
         before.remove(&place.path("report").display().to_string());
         assert!(before == after, "{:?}", after.keys());
-        assert!(!place.dir.path().with_file_name("a.bc").exists());
+        assert!(!place.root().with_file_name("a.bc").exists());
     }
 }
 

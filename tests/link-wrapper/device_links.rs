@@ -2,8 +2,11 @@
 
 use crate::support as tools;
 
+use crate::support::folder::Folder;
+
 use std::ffi::OsStr;
 use std::fs;
+use std::ops::Deref;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +16,6 @@ use object::{Object, ObjectSymbol};
 use offload_build::tools::cuda_fatbinary;
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_formats::names::LlvmRelease;
-use tempfile::TempDir;
 use tools::{run, tool};
 
 const AMD: &str = "amdgcn-amd-amdhsa";
@@ -36,18 +38,30 @@ const SOURCES: [(&str, &str); 2] = [
 
 /// A folder with our tool under its names, and an LLVM that makes objects with images.
 struct Project {
-    dir: TempDir,
+    folder: Folder,
     release: u32,
     bin: PathBuf,
+}
+
+impl Deref for Project {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.folder
+    }
 }
 
 impl Project {
     fn new(release: u32) -> Option<Self> {
         let wrapper = tool(&format!("llvm{release}"), &["clang-linker-wrapper"])?;
         let bin = wrapper.parent()?.to_owned();
-        let dir = tempfile::tempdir().unwrap();
-        fs::create_dir(dir.path().join("tmp")).unwrap();
-        let project = Self { dir, release, bin };
+        let folder = Folder::new();
+        fs::create_dir(folder.path("tmp")).unwrap();
+        let project = Self {
+            folder,
+            release,
+            bin,
+        };
         // Beside its own clang, as LLVM's tool is.
         symlink(&project.bin, project.path("llvm")).unwrap();
         fs::create_dir(project.path("bin")).unwrap();
@@ -70,18 +84,10 @@ impl Project {
         Some(project)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn write(&self, name: &str, content: &str) {
-        fs::write(self.path(name), content).unwrap();
-    }
-
     fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
-            .current_dir(self.dir.path())
+            .current_dir(self.root())
             .env("TMPDIR", self.path("tmp"))
             .env_remove("OFFLOAD_LINK_REPORT")
             .env_remove("OFFLOAD_LINK_ACTIVE")
@@ -207,7 +213,7 @@ impl Project {
         change(&mut command);
         let output = command.output().unwrap();
         assert!(output.status.success(), "{name}: {output:?}");
-        let files = fs::read_dir(self.dir.path()).unwrap();
+        let files = fs::read_dir(self.root()).unwrap();
         let mut images: Vec<PathBuf> = files
             .map(|file| file.unwrap().path())
             .filter(|path| path.extension() == Some(OsStr::new("img")))

@@ -6,13 +6,15 @@
 
 use crate::support;
 
+use crate::support::folder::Folder;
+
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::ops::Deref;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use support::{program, run, tool};
-use tempfile::TempDir;
 
 /// The numbers of `docs/spec/linker-wrapper.md` §10.1, and the functions that show each.
 #[rustfmt::skip]
@@ -76,20 +78,32 @@ const HOST: &str = "x86_64-unknown-linux-gnu";
 
 /// A folder with the tools of a release, and ours under its name.
 struct Place {
-    dir: TempDir,
+    folder: Folder,
     release: &'static str,
     bin: PathBuf,
+}
+
+impl Deref for Place {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.folder
+    }
 }
 
 impl Place {
     fn new(release: &'static str) -> Option<Self> {
         let wrapper = tool(&format!("llvm{release}"), &["clang-linker-wrapper"])?;
         let bin = wrapper.parent()?.to_owned();
-        let dir = tempfile::tempdir().unwrap();
-        for folder in ["tmp", "bin", "cuda/bin"] {
-            fs::create_dir_all(dir.path().join(folder)).unwrap();
+        let folder = Folder::new();
+        for name in ["tmp", "bin", "cuda/bin"] {
+            fs::create_dir_all(folder.path(name)).unwrap();
         }
-        let place = Self { dir, release, bin };
+        let place = Self {
+            folder,
+            release,
+            bin,
+        };
         let ours = env!("CARGO_BIN_EXE_offload-link");
         symlink(ours, place.path("bin/clang-linker-wrapper")).unwrap();
         symlink(place.bin.join("clang"), place.path("bin/clang")).unwrap();
@@ -102,23 +116,10 @@ impl Place {
         Some(place)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn write(&self, name: &str, content: &str) {
-        fs::write(self.path(name), content).unwrap();
-    }
-
-    fn script(&self, name: &str, body: &str) {
-        self.write(name, &format!("#!/bin/sh\n{body}\n"));
-        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
-    }
-
     fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
         command
-            .current_dir(self.dir.path())
+            .current_dir(self.root())
             .env("TMPDIR", self.path("tmp"))
             .env("OFFLOAD_LLVM", self.release)
             .env_remove("OFFLOAD_LINK_REPORT")

@@ -288,7 +288,7 @@ fn leaves_outputs_that_cannot_be_written_to_the_linker() {
             assert!(said.contains(output), "{output}: {said}");
             assert_eq!(project.leftovers(), Vec::<PathBuf>::new());
             // With --save-temps the files beside `folder` are kept.
-            for file in fs::read_dir(project.dir.path()).unwrap() {
+            for file in fs::read_dir(project.root()).unwrap() {
                 let file = file.unwrap();
                 let name = file.file_name().into_string().unwrap();
                 if name.starts_with("folder.") {

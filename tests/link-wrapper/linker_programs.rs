@@ -123,7 +123,7 @@ fn registers_a_shared_library_and_its_program_apart() {
         .output()
         .unwrap();
     assert!(shared.status.success(), "{shared:?}");
-    let rpath = format!("-Wl,-rpath,{}", project.dir.path().display());
+    let rpath = format!("-Wl,-rpath,{}", project.root().display());
     project.link_and_run(&["main.o", "-L.", "-ltheirs", &rpath]);
 }
 
@@ -151,7 +151,7 @@ fn registers_the_images_of_a_relocatable_link_once() {
     project.compile("inner.c", &region("inner"), &[]);
     project.write("witness.c", WITNESS);
     let witness = Command::new("cc")
-        .current_dir(project.dir.path())
+        .current_dir(project.root())
         .args(["-shared", "-fPIC", "witness.c", "-o", "witness.so"])
         .status();
     assert!(witness.unwrap().success());
@@ -194,7 +194,7 @@ fn links_device_code_of_a_crate_into_a_rust_program() {
     };
     project.compile("kernel.c", &region("region"), &[]);
     project.archive("libkernel.a", &["kernel.o"]);
-    let folder = project.dir.path().display().to_string();
+    let folder = project.root().display().to_string();
     let runtime = project.runtime.display().to_string();
     for crate_dir in ["dep/src", "app/src"] {
         fs::create_dir_all(project.path(crate_dir)).unwrap();

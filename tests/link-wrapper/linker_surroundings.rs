@@ -2,14 +2,14 @@
 
 use crate::support;
 
+use crate::support::folder::Folder;
+
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::ops::Deref;
+use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-
-use tempfile::TempDir;
 
 const TOOL: &str = env!("CARGO_BIN_EXE_offload-link");
 const OBJECT: &[u8] = include_bytes!("../golden/22.1.8/elf64le.o");
@@ -20,14 +20,22 @@ const BINARY: &[u8] = include_bytes!("../golden/22.1.8/two-images.offload-binary
 
 /// A folder in which the tool has a clang of ours beside it, and a linker of ours.
 struct Place {
-    dir: TempDir,
+    folder: Folder,
+}
+
+impl Deref for Place {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.folder
+    }
 }
 
 impl Place {
     /// In the body of `clang` `$o` is the output, `$cpu` the processor.
     fn new(clang: &str) -> Self {
         let place = Self {
-            dir: tempfile::tempdir().unwrap(),
+            folder: Folder::new(),
         };
         for folder in ["bin", "tmp", "cuda"] {
             fs::create_dir(place.path(folder)).unwrap();
@@ -56,19 +64,6 @@ impl Place {
         place
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        fs::write(self.path(name), bytes).unwrap();
-    }
-
-    fn script(&self, name: &str, body: &str) {
-        self.write(name, format!("#!/bin/sh\n{body}\n"));
-        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
-    }
-
     fn command(&self, name: &str) -> Command {
         self.command_by(self.path("bin").join(name))
     }
@@ -76,7 +71,7 @@ impl Place {
     fn command_by(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command
-            .current_dir(self.dir.path())
+            .current_dir(self.root())
             .env("TMPDIR", self.path("tmp"))
             .env("CUDA_PATH", self.path("cuda"))
             .env_remove("OFFLOAD_LINK_REPORT")
@@ -100,7 +95,7 @@ impl Place {
         assert!(!self.path("output").exists(), "{name}: {said}");
         assert_eq!(self.left(), 0, "{name}: {said}");
         let (_, error) = said.split_once(": error: ").unwrap();
-        let folder = self.dir.path().canonicalize().unwrap();
+        let folder = self.root().canonicalize().unwrap();
         error.replace(&*folder.to_string_lossy(), "FOLDER")
     }
 
@@ -186,7 +181,7 @@ fn has_the_rules_of_the_clang_that_starts_it_from_any_folder() {
         let object = format!("{name}.o");
         let mut cc = Command::new("cc");
         cc.args(["-c", "host.s", "-o", &object])
-            .current_dir(place.dir.path());
+            .current_dir(place.root());
         assert!(cc.status().unwrap().success());
     }
     let (until_19, later) = ("host-x86_64-unknown-linux", "host-x86_64-unknown-linux-gnu");
@@ -327,7 +322,7 @@ fn leaves_the_old_output_when_no_new_one_comes() {
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(": error: cannot write `output`: "), "{said}");
-        let beside = fs::read_dir(place.dir.path()).unwrap();
+        let beside = fs::read_dir(place.root()).unwrap();
         let names: Vec<_> = beside.map(|file| file.unwrap().file_name()).collect();
         assert_eq!(names.len(), 8, "{names:?}");
         assert_eq!(place.left(), 0);

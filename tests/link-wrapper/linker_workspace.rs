@@ -196,7 +196,7 @@ fn registers_the_kernels_of_three_crates_as_one_fat_binary() {
             .unwrap()
             .success()
     );
-    let folder = project.dir.path().display().to_string();
+    let folder = project.root().display().to_string();
     for linker in ["", "-Clinker-features=-lld -Clink-arg=-fuse-ld=bfd"] {
         // The runtime is named by nobody: that there is code for HIP says it.
         let flags = format!("{linker} -Lnative={folder}");

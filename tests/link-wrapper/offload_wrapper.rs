@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use object::{Object, ObjectSection, ObjectSymbol};
-use support::folder::Folder;
+use support::tool_folder::ToolFolder;
 use support::{run, tool};
 
 const NAME: &str = "llvm-offload-wrapper";
 const TRIPLE: &str = "--triple=x86_64-pc-linux-gnu";
 
-fn wrapper() -> Folder {
-    let folder = Folder::with_tool(env!("CARGO_BIN_EXE_offload-link"), NAME);
+fn wrapper() -> ToolFolder {
+    let folder = ToolFolder::with_tool(env!("CARGO_BIN_EXE_offload-link"), NAME);
     folder.write("image", b"a device image, long enough for an alignment");
     folder
 }
@@ -57,7 +57,7 @@ fn makes_the_object_that_clang_makes_of_llvms_module() {
     };
     for kind in ["openmp", "cuda", "hip"] {
         let kind = format!("--kind={kind}");
-        let dir = folder.folder.path();
+        let dir = folder.root();
         let theirs = ["image", "-o", "llvm.bc", TRIPLE, &kind];
         run(Command::new(&llvm).args(theirs).current_dir(dir));
         let compile = |module: &str, object: &str| {
@@ -102,7 +102,7 @@ fn says_what_llvms_tool_says() {
     ] {
         let theirs = Command::new(&llvm)
             .args(args)
-            .current_dir(folder.folder.path())
+            .current_dir(folder.root())
             .output()
             .unwrap();
         let name = llvm.to_string_lossy();
@@ -132,7 +132,7 @@ fn registers_the_image_inside_an_offload_binary() {
     };
     for (name, images) in [("one", 1), ("two", 2)] {
         let mut pack = Command::new(&packager);
-        pack.args(["-o", name]).current_dir(folder.folder.path());
+        pack.args(["-o", name]).current_dir(folder.root());
         let image = |kind| format!("--image=file=image,triple=t,arch=a,kind={kind}");
         pack.args((0..images).map(|_| image("sycl,symbols=kernel")));
         run(&mut pack);

@@ -2,50 +2,42 @@
 
 use crate::support;
 
+use crate::support::folder::Folder;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::ops::Deref;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use support::{program, tool};
-use tempfile::TempDir;
 
 const TOOL: &str = env!("CARGO_BIN_EXE_offload-link");
 
 struct Place {
-    dir: TempDir,
+    folder: Folder,
     rustc: PathBuf,
+}
+
+impl Deref for Place {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.folder
+    }
 }
 
 impl Place {
     fn new() -> Option<Self> {
         let rustc = program("rustc")?;
-        let dir = tempfile::tempdir().unwrap();
-        symlink(TOOL, dir.path().join("offload-ld")).unwrap();
-        Some(Self { dir, rustc })
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn write(&self, name: &str, content: &str) {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    }
-
-    fn script(&self, name: &str, body: &str) -> PathBuf {
-        self.write(name, &format!("#!/bin/sh\n{body}\n"));
-        let path = self.path(name);
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        path
+        let folder = Folder::new();
+        symlink(TOOL, folder.path("offload-ld")).unwrap();
+        Some(Self { folder, rustc })
     }
 
     fn command(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = Command::new(program.as_ref());
-        command.current_dir(self.dir.path());
+        let mut command = self.folder.command(program.as_ref());
         // What this test's own cargo says is not for others.
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
@@ -131,7 +123,7 @@ fn links_every_type_of_crate_with_each_linker() {
         let run = |program: &str| {
             let run = place
                 .command(place.path(program))
-                .env("LD_LIBRARY_PATH", place.dir.path())
+                .env("LD_LIBRARY_PATH", place.root())
                 .output()
                 .unwrap();
             assert!(run.status.success(), "{linker:?} {program}: {run:?}");

@@ -2,13 +2,14 @@
 
 #![allow(dead_code, unreachable_pub)] // each test takes what it needs
 
+use crate::support::folder::Folder;
+
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::ops::Deref;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-
-use tempfile::TempDir;
 
 use crate::support as tools;
 
@@ -87,12 +88,20 @@ pub fn program(names: &[&str]) -> String {
 
 /// A folder with our tool for clang's `-B`.
 pub struct Project {
-    pub dir: TempDir,
+    folder: Folder,
     pub clang: PathBuf,
     pub runtime: PathBuf,
     /// Where clang finds its linker wrapper: `llvm`, our tool under LLVM's name and with its rules,
     /// or `ours`, where that name starts `offload-link`.
     pub wrapper: &'static str,
+}
+
+impl Deref for Project {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.folder
+    }
 }
 
 impl Project {
@@ -101,9 +110,9 @@ impl Project {
         let clang = tool("llvm19", "clang")?;
         let runtime = tools::tool("omptarget19", &["libomptarget.so"])?;
         let runtime = runtime.parent()?.to_owned();
-        let dir = tempfile::tempdir().unwrap();
-        for folder in ["bin", "llvm", "ours", "tmp"] {
-            fs::create_dir(dir.path().join(folder)).unwrap();
+        let folder = Folder::new();
+        for name in ["bin", "llvm", "ours", "tmp"] {
+            fs::create_dir(folder.path(name)).unwrap();
         }
         let tool = env!("CARGO_BIN_EXE_offload-link");
         for name in [
@@ -111,10 +120,10 @@ impl Project {
             "bin/offload-ld",
             "llvm/clang-linker-wrapper",
         ] {
-            symlink(tool, dir.path().join(name)).unwrap();
+            symlink(tool, folder.path(name)).unwrap();
         }
         let project = Self {
-            dir,
+            folder,
             clang,
             runtime,
             wrapper: "llvm",
@@ -123,31 +132,15 @@ impl Project {
         Some(project)
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
-        fs::write(self.path(name), content).unwrap();
-    }
-
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()
-    }
-
-    /// A program that the tests start instead of another.
-    pub fn script(&self, name: &str, body: &str) -> PathBuf {
-        self.write(name, format!("#!/bin/sh\n{body}\n"));
-        let path = self.path(name);
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        path
     }
 
     /// Runs a program in the folder; temporary files go to `tmp` in it.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
-            .current_dir(self.dir.path())
+            .current_dir(self.root())
             .env("TMPDIR", self.path("tmp"))
             .env_remove("OFFLOAD_LINK_REPORT")
             .env_remove("OFFLOAD_LINK_ACTIVE")

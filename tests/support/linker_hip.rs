@@ -8,11 +8,13 @@
 
 use crate::support as tools;
 
+use crate::support::folder::Folder;
+
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use tempfile::TempDir;
 pub use tools::{run, tool};
 
 /// Declared here, as HIP's headers need ROCm.
@@ -51,9 +53,17 @@ int hipLaunchKernel(void) { return 0; }
 "#;
 
 pub struct Place {
-    pub dir: TempDir,
+    folder: Folder,
     pub release: &'static str,
     pub clang: PathBuf,
+}
+
+impl Deref for Place {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.folder
+    }
 }
 
 impl Place {
@@ -62,9 +72,9 @@ impl Place {
         if release == "llvm16" {
             tool("llvm22", &["llvm-objcopy"])?;
         }
-        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new();
         let place = Self {
-            dir,
+            folder,
             release,
             clang,
         };
@@ -75,23 +85,9 @@ impl Place {
         Some(place)
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    pub fn write(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).unwrap();
-    }
-
-    pub fn command(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = Command::new(program.as_ref());
-        command.current_dir(self.dir.path());
-        command
-    }
-
     /// The same, for a program of LLVM that starts others: of release 16 only clang's package is here.
     pub fn llvm(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = self.command(program);
+        let mut command = self.command(program.as_ref());
         let objcopy = self.tool("llvm-objcopy");
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = std::env::split_paths(&path);
@@ -154,7 +150,7 @@ impl Place {
         assert!(link.status.success(), "{inputs:?}: {link:?}");
         assert_eq!(String::from_utf8_lossy(&link.stderr), "", "{inputs:?}");
         let mut program = self.command(self.path("x"));
-        let printed = run(program.env("LD_LIBRARY_PATH", self.dir.path()));
+        let printed = run(program.env("LD_LIBRARY_PATH", self.root()));
         let mut lines: Vec<String> = printed.lines().map(str::to_owned).collect();
         lines.sort();
         lines

@@ -5,8 +5,11 @@
 
 use crate::linker_support as support;
 
+use crate::support::folder::Folder;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use object::{Object, ObjectSection};
@@ -15,7 +18,6 @@ use offload_formats::format::offload_entry::EntryLayout;
 use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::HipSymbols;
 use support::{linkers, text, tool};
-use tempfile::TempDir;
 
 /// A library with the functions of a runtime. A pointer is printed as the symbol that it points at.
 const RUNTIME: &str = r#"
@@ -128,17 +130,25 @@ pub fn start_stop(layout: EntryLayout, runtime: Runtime) -> HostTable<'static> {
 
 /// A folder with the runtime's stand-in.
 pub struct Case {
-    pub dir: TempDir,
+    folder: Folder,
     pub runtime: Runtime,
     pub clang: PathBuf,
+}
+
+impl Deref for Case {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.folder
+    }
 }
 
 impl Case {
     pub fn new(runtime: Runtime) -> Option<Self> {
         let clang = tool("llvm22", "clang")?;
-        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new();
         let case = Self {
-            dir,
+            folder,
             runtime,
             clang,
         };
@@ -149,20 +159,6 @@ impl Case {
         case.clang(&["-shared", "-fPIC", &define, "runtime.c", "-o", "runtime.so"]);
         case.clang(&["-c", "main.c"]);
         Some(case)
-    }
-
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    pub fn write(&self, name: &str, bytes: &[u8]) {
-        fs::write(self.path(name), bytes).unwrap();
-    }
-
-    pub fn command(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = Command::new(program.as_ref());
-        command.current_dir(self.dir.path());
-        command
     }
 
     pub fn clang(&self, args: &[&str]) -> Output {

@@ -1,14 +1,14 @@
 //! A folder with inputs, in which one of our tools runs under LLVM's name.
 
-use std::fs;
+use std::ops::Deref;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use tempfile::TempDir;
+use super::folder::Folder;
 
-pub struct Folder {
-    pub folder: TempDir,
+pub struct ToolFolder {
+    folder: Folder,
     /// Started as this.
     pub tool: PathBuf,
     pub variables: Vec<(&'static str, &'static str)>,
@@ -21,11 +21,19 @@ pub struct Done {
     pub err: String,
 }
 
-impl Folder {
+impl Deref for ToolFolder {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.folder
+    }
+}
+
+impl ToolFolder {
     /// An empty one, in which `program` is called `name`.
     pub fn with_tool(program: &str, name: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let tool = folder.path().join(name);
+        let folder = Folder::new();
+        let tool = folder.path(name);
         symlink(program, &tool).unwrap();
         Self {
             folder,
@@ -34,26 +42,10 @@ impl Folder {
         }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    pub fn write(&self, name: &str, bytes: &[u8]) {
-        fs::write(self.path(name), bytes).unwrap();
-    }
-
-    pub fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-
-    pub fn exists(&self, name: &str) -> bool {
-        self.path(name).exists()
-    }
-
     pub fn run(&self, args: &[&str]) -> Done {
-        let output = Command::new(&self.tool)
+        let output = self
+            .command(&self.tool)
             .args(args)
-            .current_dir(self.folder.path())
             .env_remove("OFFLOAD_LLVM")
             .envs(self.variables.iter().copied())
             .stdin(Stdio::null())
