@@ -213,9 +213,9 @@ fn says_what_was_asked_when_there_is_no_gpu() {
     let Some(package) = package(&format!("{HIP}targets = [\"gfx90a\", \"native\"]\n")) else {
         return;
     };
-    let none = "Cargo.toml:8:1: `native`: no GPU of this machine is known: `llvm/bin/amdgpu-arch` named none; \
-        `tools/rocm_agent_enumerator` named none\n\
-        hint: name the processors: OFFLOAD_TARGETS=gfx90a counts in the place of `targets`";
+    let none = "Cargo.toml:8:1: `native`: no GPU found: `llvm/bin/amdgpu-arch` listed no GPU; \
+        `tools/rocm_agent_enumerator` listed no GPU\n\
+        hint: name the processors: OFFLOAD_TARGETS=gfx90a replaces `targets`";
     assert_eq!(package.fails(&mut build(&package)), none);
     // It is no reason to do without device code.
     assert_eq!(
@@ -231,9 +231,9 @@ fn says_what_was_asked_when_there_is_no_gpu() {
     );
     assert_eq!(
         package.fails(&mut build(&package)),
-        "Cargo.toml:8:1: `native`: no GPU of this machine is known: `llvm/bin/nvptx-arch` failed (exit status: 1); \
+        "Cargo.toml:8:1: `native`: no GPU found: `llvm/bin/nvptx-arch` failed (exit status: 1); \
          `tools/nvidia-smi --query-gpu=compute_cap --format=csv,noheader` failed (exit status: 9)\n\
-         hint: name the processors: OFFLOAD_TARGETS=sm_80 counts in the place of `targets`"
+         hint: name the processors: OFFLOAD_TARGETS=sm_80 replaces `targets`"
     );
     // Documentation asks nobody; neither does a module whose feature is off.
     asked(&package);

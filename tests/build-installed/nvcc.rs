@@ -359,13 +359,13 @@ fn links_libraries_of_cubins_and_none_of_bitcode() {
     pack(&bitcode);
     assert_eq!(
         package.fails(&mut script(&package)),
-        "module `kernels`: libraries for `sm_90` have bitcode, which `nvcc` does not link: take clang, without \
-         `compiler`"
+        "module `kernels`: libraries for `sm_90` have bitcode, which `nvcc` does not link: remove `compiler` to \
+         use clang"
     );
     declare(&package, &format!("{keys}rdc = false\n"));
     assert_eq!(
         package.fails(&mut script(&package)),
-        "Cargo.toml:10:1: without `rdc` nothing is linked with what `nvcc` makes, and `link` names libraries"
+        "Cargo.toml:10:1: without `rdc`, `nvcc` links no libraries, but `link` names some"
     );
 }
 
@@ -381,7 +381,7 @@ fn says_what_nvcc_does_not_do() {
     let other = |language: &str| {
         format!(
             "Cargo.toml:6:1: `nvcc` compiles `cuda`, not `{language}`\n\
-             hint: without `compiler` a clang is found that does; a module may have a compiler of its own"
+             hint: remove `compiler` to use a clang, or set it only in modules of its language"
         )
     };
     for language in ["hip", "openmp", "bitcode"] {
@@ -396,7 +396,7 @@ fn says_what_nvcc_does_not_do() {
     }
     assert_eq!(
         fails(&format!("{KEYS}{TARGETS}artifact = [\"device-archive\"]\n")),
-        "Cargo.toml:9:1: archives are made of bitcode, and `nvcc` makes none: take clang, without `compiler`"
+        "Cargo.toml:9:1: archives consist of bitcode, which `nvcc` does not produce: remove `compiler` to use clang"
     );
     let error = fails(&format!("{KEYS}targets = [\"sm_20\"]\n"));
     assert!(

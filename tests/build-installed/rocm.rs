@@ -301,7 +301,7 @@ fn finds_compilers_of_trees_where_trees_are() {
     assert_eq!(
         package.fails(&mut build(&package)),
         "Cargo.toml:5:1: `hipcc` compiles `hip`, not `openmp`\n\
-         hint: without `compiler` a clang is found that does; a module may have a compiler of its own"
+         hint: remove `compiler` to use a clang, or set it only in modules of its language"
     );
 }
 

@@ -358,7 +358,7 @@ fn says_what_a_language_does_not_take() {
         ),
         (
             format!("{HIP}{AMD}container = \"raw\"\ncompress = \"zlib\"\n"),
-            "10:1: only a `bundle` is compressed, and `container` is `raw`",
+            "10:1: `compress` needs the container `bundle`, found `raw`",
         ),
         (
             "language = \"cuda\"\nsources = [\"kernels/*.hip\"]\nflags = [\"-xcuda\"]\ntargets = [\"sm_80\"]\n\
@@ -388,7 +388,7 @@ fn says_what_a_language_does_not_take() {
         ),
         (
             format!("{HIP}{AMD}artifact = [\"hda\"]\n"),
-            "9:1: `hda` is for modules of `openmp` yet, not of `hip`",
+            "9:1: `hda` supports only modules of `openmp`, not of `hip`",
         ),
         (
             format!("{HIP}{AMD}").replace("*.hip", "k.h"),
@@ -398,7 +398,7 @@ fn says_what_a_language_does_not_take() {
             "language = \"openmp\"\nsources = [\"kernels/k.hip\"]\nflags = [\"-xc\"]\nregister = \"none\"\n\
              targets = [\"gfx90a\"]\n"
                 .to_owned(),
-            "8:1: `openmp` calls kernels that are registered: `none` is for modules without host code",
+            "8:1: `openmp` launches registered kernels: `none` is only for modules without host code",
         ),
     ] {
         assert_eq!(fails(&keys), format!("Cargo.toml:{problem}"));
@@ -629,7 +629,7 @@ fn builds_for_hosts_that_have_no_host_code() {
     let error = package.fails(script.env("TARGET", "x86_64-pc-windows-msvc"));
     assert_eq!(
         error,
-        "OpenMP is not supported for `x86_64-pc-windows-msvc`: LLVM's offload runtime is one of Linux (x86_64 and aarch64 here)"
+        "OpenMP is not supported for `x86_64-pc-windows-msvc`: LLVM's offload runtime supports only Linux on x86_64 and aarch64"
     );
 }
 

@@ -401,7 +401,7 @@ fn refuses_what_has_no_host_code() {
         ),
         (
             format!("{HIP}{ALONE}register = \"none\"\n"),
-            "10:1: `hip` calls kernels that are registered: `none` is for modules without host code",
+            "10:1: `hip` launches registered kernels: `none` is only for modules without host code",
         ),
         (
             format!("{HIP}{ALONE}container = \"raw\"\n"),
@@ -409,7 +409,7 @@ fn refuses_what_has_no_host_code() {
         ),
         (
             format!("{HIP}{ALONE}register = \"deferred\"\ncompress = \"zstd\"\n"),
-            "11:1: the last link makes a `deferred` module's bundle: `offload-link --compress` is for that",
+            "11:1: the last link writes the bundle of a `deferred` module: pass `--compress` to `offload-link`",
         ),
         (
             format!("{hip}{ALONE}register = \"deferred\"\n"),
@@ -417,7 +417,7 @@ fn refuses_what_has_no_host_code() {
         ),
         (
             format!("{nvcc}flags = [\"-xcu\"]\nregister = \"deferred\"\n"),
-            "11:1: what `nvcc` links is registered: take clang, without `compiler`",
+            "11:1: `nvcc` registers what it links, so its modules cannot be `deferred`: remove `compiler` to use clang",
         ),
         (
             "language = \"openmp\"\nsources = [\"kernels/k.hip\"]\nflags = [\"-xc\"]\ntargets = [\"gfx90a\"]\n\

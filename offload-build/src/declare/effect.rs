@@ -112,11 +112,11 @@ pub(crate) mod tests {
             "[\"hda\", \"device-archive\"]",
             [
                 "",
-                "`hda` is for modules of `openmp` yet, not of `hip`",
-                "`hda` is for modules of `openmp` yet, not of `cuda`",
-                "`hda` is for modules of `openmp` yet, not of `bitcode`",
+                "`hda` supports only modules of `openmp`, not of `hip`",
+                "`hda` supports only modules of `openmp`, not of `cuda`",
+                "`hda` supports only modules of `openmp`, not of `bitcode`",
                 NO_EFFECT,
-                "`hda` is for modules of `openmp` yet, not of `rust`",
+                "`hda` supports only modules of `openmp`, not of `rust`",
             ],
         ),
         (
@@ -135,9 +135,9 @@ pub(crate) mod tests {
             "compress",
             "\"zstd:3\"",
             [
-                "only a `bundle` is compressed, and `container` is `offload-binary`",
+                "`compress` needs the container `bundle`, found `offload-binary`",
                 "",
-                "only a `bundle` is compressed, and `container` is `fatbin`",
+                "`compress` needs the container `bundle`, found `fatbin`",
                 "",
                 "",
                 "",

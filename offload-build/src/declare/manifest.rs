@@ -60,8 +60,8 @@ pub(crate) fn modules(
     }
     let document = package.parse()?;
     let Some(table) = package.metadata(&document, "package")? else {
-        let problem = "there is no [package.metadata.offload]\n\
-                       hint: declare `language`, `sources` and `targets` there";
+        let problem = "missing [package.metadata.offload]\n\
+                       hint: add this table with `language`, `sources` and `targets`";
         return Err(package.error(&(0..0), problem));
     };
     let (own, modules) = package.layers(table, profile)?;
@@ -201,9 +201,9 @@ impl<'a> Source<'a> {
         if let Some(value) = table.get("profile") {
             for (name, value) in self.table("profile", value)? {
                 if !["dev", "release"].contains(&name.get_ref().as_ref()) {
-                    let hint = "a build script can only tell `dev` from `release`; a profile that inherits from one counts as that one";
+                    let hint = "use `dev` or `release`; a profile that inherits from one of them uses its settings";
                     let problem = format!(
-                        "profile `{}` cannot be told apart\nhint: {hint}",
+                        "profile `{}` is not supported\nhint: {hint}",
                         name.get_ref()
                     );
                     return Err(self.error(&name.span(), &problem));
@@ -286,7 +286,7 @@ impl<'a> Source<'a> {
                     Form::Map => "a table of names and values",
                     Form::Flag => "`true` or `false`",
                 };
-                let problem = format!("`{name}` is {wanted}, not {}", found.type_str());
+                let problem = format!("`{name}`: expected {wanted}, found {}", found.type_str());
                 return Err(self.error(&value.span(), &problem));
             }
         };
@@ -318,7 +318,10 @@ impl<'a> Source<'a> {
 
     fn text<'v>(self, name: &str, value: &'v Value<'a>) -> Result<Cow<'v, str>, ManifestError> {
         let wrong = || {
-            let problem = format!("`{name}` holds strings, not {}", value.get_ref().type_str());
+            let problem = format!(
+                "`{name}`: expected strings, found {}",
+                value.get_ref().type_str()
+            );
             self.error(&value.span(), &problem)
         };
         value
@@ -332,7 +335,10 @@ impl<'a> Source<'a> {
         let wrong = || {
             self.error(
                 &value.span(),
-                &format!("`{name}` is a table, not {}", value.get_ref().type_str()),
+                &format!(
+                    "`{name}`: expected a table, found {}",
+                    value.get_ref().type_str()
+                ),
             )
         };
         value.get_ref().as_table().ok_or_else(wrong)
@@ -475,15 +481,15 @@ mod tests {
         rejects(&with("  wave = 1"), "Cargo.toml:2:3: unknown key `wave`");
         rejects(
             &with("rdc = \"off\""),
-            "Cargo.toml:2:7: `rdc` is `true` or `false`, not string",
+            "Cargo.toml:2:7: `rdc`: expected `true` or `false`, found string",
         );
         rejects(
             &with("sources = \"a.c\""),
-            "Cargo.toml:2:11: `sources` is an array of strings, not string",
+            "Cargo.toml:2:11: `sources`: expected an array of strings, found string",
         );
         rejects(
             &with("sources = [1]"),
-            "Cargo.toml:2:12: `sources` holds strings, not integer",
+            "Cargo.toml:2:12: `sources`: expected strings, found integer",
         );
         rejects(
             &with("language = \"openm\""),
@@ -507,7 +513,7 @@ mod tests {
         );
         rejects(
             "[package]\nname = \"x\"\n",
-            "Cargo.toml:1:1: there is no [package.metadata.offload]\nhint: declare `language`, `sources` and `targets` there",
+            "Cargo.toml:1:1: missing [package.metadata.offload]\nhint: add this table with `language`, `sources` and `targets`",
         );
         let broken = package("[package\n").unwrap_err().to_string();
         assert!(broken.starts_with("Cargo.toml:1:9: "), "{broken}");

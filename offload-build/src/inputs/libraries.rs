@@ -108,7 +108,7 @@ impl Library {
                 None => target.written.clone(),
             });
             Error::new(format_args!(
-                "{}: member `{member}`: its entries for {one} and {two} exclude each other, and a link for `{}` takes both",
+                "{}: member `{member}`: its entries for {one} and {two} conflict: a link for `{}` would use both",
                 self.path.display(),
                 target.written
             ))

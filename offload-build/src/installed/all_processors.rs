@@ -88,7 +88,7 @@ fn supported(settings: &Settings, environment: &Environment) -> Result<BTreeSet<
     let common = common.filter(|common| !common.is_empty());
     common.ok_or_else(|| {
         let problem = "`all`: no compiler says which processors it supports (searched PATH for clang, or `compiler`)\n\
-            hint: name the processors: OFFLOAD_TARGETS=\"sm_80;compute_80\" counts in the place of `targets`";
+            hint: name the processors: OFFLOAD_TARGETS=\"sm_80;compute_80\" replaces `targets`";
         settings.error_at("targets", problem)
     })
 }

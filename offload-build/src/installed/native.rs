@@ -125,8 +125,8 @@ impl<'a> Native<'a> {
             .collect();
         let example = if takes("gfx900") { "gfx90a" } else { "sm_80" };
         Err(Error::new(format_args!(
-            "{}: `native`: no GPU of this machine is known: {}\n\
-             hint: name the processors: OFFLOAD_TARGETS={example} counts in the place of `targets`",
+            "{}: `native`: no GPU found: {}\n\
+             hint: name the processors: OFFLOAD_TARGETS={example} replaces `targets`",
             settings.origin("targets"),
             asked.join("; ")
         )))
@@ -197,7 +197,7 @@ fn ask(commands: [(&str, Option<Command>); 2], read: impl Fn(&str) -> Option<Str
         if !processors.is_empty() {
             return Gpus { processors, asked };
         }
-        asked.push(format!("`{command}` named none"));
+        asked.push(format!("`{command}` listed no GPU"));
     }
     Gpus {
         processors: Vec::new(),

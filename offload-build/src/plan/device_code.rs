@@ -160,7 +160,7 @@ impl Context<'_> {
             return Ok(());
         }
         Err(Error::new(format_args!(
-            "module `{}`: libraries for `{}` have bitcode, which `nvcc` does not link: take clang, without `compiler`",
+            "module `{}`: libraries for `{}` have bitcode, which `nvcc` does not link: remove `compiler` to use clang",
             module.name, target.written
         )))
     }

@@ -148,11 +148,11 @@ fn compiles(module: &Module, context: &Context<'_>) -> (Stage, Vec<PathBuf>) {
 /// Checks that nvcc can do it: one process compiles for the host and all targets.
 fn check(module: &Module, context: &Context<'_>) -> Result<Objects, Error> {
     let name = &module.name;
-    let hint = "hint: clang can, without `compiler`";
+    let hint = "hint: remove `compiler` to use clang, which can";
     let machine = context.host.machine().filter(|_| !context.host.is_cross);
     let Some(machine) = machine else {
         return Err(Error::new(format_args!(
-            "module `{name}`: host code for `{}` is not made by `nvcc` here\n{hint}",
+            "module `{name}`: host code for `{}` is not supported with `nvcc` here\n{hint}",
             context.host.triple
         )));
     };

@@ -84,7 +84,7 @@ pub(crate) fn register(
         Register::Auto if !has_host_code => return Ok(Register::None),
         Register::None if has_host_code => {
             format!(
-                "`{name}` calls kernels that are registered: `none` is for modules without host code"
+                "`{name}` launches registered kernels: `none` is only for modules without host code"
             )
         }
         Register::Complete | Register::Deferred if !has_host_code => match language {
@@ -186,7 +186,7 @@ pub(crate) fn compiler(settings: &Settings, language: Language) -> Result<(), Er
         let (compiler, own, name) = (family.name(), own.name(), language.name());
         let problem = format!(
             "`{compiler}` compiles `{own}`, not `{name}`\n\
-             hint: without `compiler` a clang is found that does; a module may have a compiler of its own"
+             hint: remove `compiler` to use a clang, or set it only in modules of its language"
         );
         return Err(settings.error_at("compiler", problem));
     }
@@ -194,21 +194,19 @@ pub(crate) fn compiler(settings: &Settings, language: Language) -> Result<(), Er
         return Ok(());
     }
     if settings.text("register") == Some("deferred") {
-        let problem = "what `nvcc` links is registered: take clang, without `compiler`";
+        let problem = "`nvcc` registers what it links, so its modules cannot be `deferred`: remove `compiler` to use clang";
         return Err(settings.error_at("register", problem));
     }
     if !settings.list("artifact").is_empty() {
-        let problem =
-            "archives are made of bitcode, and `nvcc` makes none: take clang, without `compiler`";
+        let problem = "archives consist of bitcode, which `nvcc` does not produce: remove `compiler` to use clang";
         return Err(settings.error_at("artifact", problem));
     }
     let without_rdc =
         settings.flag("rdc") == Some(false) || settings.text("images") == Some("source");
     for key in ["archives", "link"] {
         if without_rdc && settings.has_list(key) {
-            let problem = format!(
-                "without `rdc` nothing is linked with what `nvcc` makes, and `{key}` names libraries"
-            );
+            let problem =
+                format!("without `rdc`, `nvcc` links no libraries, but `{key}` names some");
             return Err(settings.error_at("rdc", problem));
         }
     }
@@ -300,13 +298,13 @@ pub(crate) fn compress(
     }
     match container {
         Container::Bundle if register == Register::Deferred => {
-            let problem = "the last link makes a `deferred` module's bundle: `offload-link --compress` is for that";
+            let problem = "the last link writes the bundle of a `deferred` module: pass `--compress` to `offload-link`";
             Err(settings.error_at("compress", problem))
         }
         Container::Bundle => Ok(Some(how)),
         other => {
             let problem = format!(
-                "only a `bundle` is compressed, and `container` is `{}`",
+                "`compress` needs the container `bundle`, found `{}`",
                 other.name()
             );
             Err(settings.error_at("compress", problem))
@@ -327,7 +325,7 @@ pub(crate) fn artifacts(
         })?;
         if kind == ArtifactKind::Hda && language != Language::OpenMp {
             let name = language.name();
-            let problem = format!("`hda` is for modules of `openmp` yet, not of `{name}`");
+            let problem = format!("`hda` supports only modules of `openmp`, not of `{name}`");
             return Err(settings.error_at("artifact", problem));
         }
         Ok(kind)

@@ -60,7 +60,7 @@ pub(crate) fn hipcc(
     let answer = answers.to(&question).map_err(Error::new)?;
     let Some(llvm) = rocm::clang_behind(&answer) else {
         return Err(Error::new(format_args!(
-            "module `{}`: `{question}` names no clang that is there; it said:\n{}\n\
+            "module `{}`: `{question}` does not name an installed clang; it printed:\n{}\n\
              hint: HIP_CLANG_PATH is the folder of hipcc's clang, and HIP_PLATFORM, where it is set, `amd`",
             module.name,
             answer.trim_end()

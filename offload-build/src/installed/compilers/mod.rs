@@ -126,7 +126,7 @@ impl Compiler {
         let any_sdk = UsedSdk::default();
         Some(match choice::choose(module, &others, &any_sdk, answers) {
             Ok(other) => format!(
-                "{problem}\nhint: `{}` does; without `compiler` it is found",
+                "{problem}\nhint: `{}` does: remove `compiler` to use it",
                 other.clang.display()
             ),
             Err(_) => problem,
@@ -200,7 +200,7 @@ fn device_libraries(
 fn openmp_host(host: &Host) -> Result<(), Error> {
     host.machine().map(drop).ok_or_else(|| {
         Error::new(format_args!(
-            "OpenMP is not supported for `{}`: LLVM's offload runtime is one of Linux (x86_64 and aarch64 here)",
+            "OpenMP is not supported for `{}`: LLVM's offload runtime supports only Linux on x86_64 and aarch64",
             host.triple
         ))
     })

@@ -95,5 +95,5 @@ pub(crate) fn is_entry_section(name: &str) -> bool {
 }
 
 pub(crate) fn no_size(section: &str) -> String {
-    format!("`{section}` has entries of no known size")
+    format!("`{section}` has entries of unknown size")
 }
