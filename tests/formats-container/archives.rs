@@ -3,6 +3,7 @@
 use crate::support;
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 
@@ -429,5 +430,53 @@ fn reads_the_archives_that_llvm_ar_writes() {
                 assert!(rest.is_empty() || format == "darwin", "{rest:?}");
             }
         }
+    }
+}
+
+/// Members whose names and contents take each form: short and long names, with spaces and dots, and odd and empty contents.
+fn any_members(random: &mut Random) -> Vec<(String, Vec<u8>)> {
+    let count = random.below(5);
+    let member = |_| {
+        let name = random.pick(&[
+            "a.o",
+            "exactly15chars_",
+            "sixteen_chars_ab",
+            "a name with spaces.bc",
+            "x.y.z",
+        ]);
+        let name = format!("{}{name}", random.below(3));
+        let len = random.below(300) as usize;
+        (name, vec![random.below(256) as u8; len])
+    };
+    (0..count).map(member).collect()
+}
+
+#[test]
+fn writes_archives_that_the_crate_ar_reads() {
+    let mut random = Random::new();
+    for _ in 0..200 {
+        let mut members = any_members(&mut random);
+        // With an object there is an index, which is no member.
+        members.push(("k.bc".to_owned(), b"BC\xc0\xdecode".to_vec()));
+        let plans = members.iter().map(|(name, bytes)| NewMember {
+            name,
+            bytes,
+            symbols: &["kernel", "other"],
+        });
+        let written = write(&plans.collect::<Vec<_>>());
+        let mut archive = ar::Archive::new(written.as_slice());
+        let mut found = Vec::new();
+        while let Some(entry) = archive.next_entry() {
+            let mut entry = entry.unwrap();
+            let mut bytes = Vec::new();
+            entry.read_to_end(&mut bytes).unwrap();
+            let header = entry.header();
+            assert_eq!((header.mtime(), header.uid(), header.gid()), (0, 0, 0));
+            found.push((
+                std::str::from_utf8(header.identifier()).unwrap().to_owned(),
+                bytes,
+            ));
+        }
+        assert_eq!(found, members);
     }
 }
