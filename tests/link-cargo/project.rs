@@ -158,7 +158,7 @@ fn says_which_manifest_is_invalid_and_when_there_is_none() {
     fs::write(folder.path().join("pack/Cargo.toml"), manifest).unwrap();
     fails(
         &["config"],
-        "pack: Cargo.toml:8:1: unknown key `langage`; did you mean `language`?",
+        "pack: Cargo.toml:8:1: unknown key `langage`; did you mean `language`? [OFF501]",
     );
     // Whatever doctor finds is no failure of doctor.
     let document = json(&mut cargo_offload(folder.path(), &["doctor", "--json"]));

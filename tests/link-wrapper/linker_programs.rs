@@ -296,7 +296,7 @@ fn registers_each_generation_of_entries_and_rejects_a_mixture() {
     assert!(
         text(&link.stderr).contains(
             "error: omp_offloading_entries: offload entries of 0x20 bytes in main.o, \
-             of 0x38 bytes in new.o\nhint: compile both with the same release of LLVM\n"
+             of 0x38 bytes in new.o [OFF807]\nhint: compile both with the same release of LLVM\n"
         ),
         "{link:?}"
     );

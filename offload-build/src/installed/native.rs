@@ -125,7 +125,7 @@ impl<'a> Native<'a> {
             .collect();
         let example = if takes("gfx900") { "gfx90a" } else { "sm_80" };
         Err(Error::new(format_args!(
-            "{}: `native`: no GPU of this machine is known: {}\n\
+            "{}: `native`: no GPU of this machine is known: {} [OFF607]\n\
              hint: name the processors: OFFLOAD_TARGETS={example} counts in the place of `targets`",
             settings.origin("targets"),
             asked.join("; ")
