@@ -107,7 +107,7 @@ fn says_why_a_rustc_compiles_no_kernels() {
         ),
         ("absent/rustc", String::new()),
     ];
-    let tail = "\nhint: install Rust 1.96 or newer with the sources of its library (Debian, Ubuntu: `apt install rustc-web rust-web-src`; \
+    let tail = " [OFF608]\nhint: install Rust 1.96 or newer with the sources of its library (Debian, Ubuntu: `apt install rustc-web rust-web-src`; \
          rustup: `rustup update stable && rustup component add rust-src`; Arch: `pacman -S rust rust-src`), set `compiler` or \
          OFFLOAD_RUSTC to another rustc, or build without device code: OFFLOAD_MISSING=stub";
     let start = "module `kernels`: no rustc for its kernels: ";

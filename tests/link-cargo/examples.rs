@@ -536,6 +536,18 @@ fn registers_once_when_offload_link_meets_a_complete_module() {
 }
 
 /// Creates, runs and tests each kind of package, as in the first minutes of a user.
+/// Expects the lines of a template's program in the quick start.
+#[track_caller]
+fn expect_in_quick_start(text: &str, expected: &str) {
+    let page = std::fs::read_to_string(root().join("docs/quick-start.md")).unwrap();
+    let is_shown = |line: &&str| line.starts_with("saxpy for ") || *line == expected;
+    let lines: Vec<&str> = text.lines().filter(is_shown).collect();
+    assert!(!lines.is_empty(), "{text}");
+    for line in lines {
+        assert!(page.contains(&format!("\n{line}\n")), "{line}");
+    }
+}
+
 #[test]
 fn builds_each_template_as_its_user_would() {
     if !ready() {
@@ -595,6 +607,10 @@ fn builds_each_template_as_its_user_would() {
         if !is_library {
             let text = stdout(&succeed(&mut template_cargo(&crate_folder, "run")));
             assert!(text.contains(expected), "{name}: {text}");
+            // The quick start shows the test of this one.
+            if name != "rusty" {
+                expect_in_quick_start(&text, expected);
+            }
         }
         // With a driver that computes on the CPU.
         for (_, word, variable, gpu) in launches.iter().filter(|row| row.0 == name) {

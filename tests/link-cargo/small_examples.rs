@@ -144,6 +144,6 @@ fn has_a_row_for_each_example() {
         let readme = fs::read_to_string(example(&name).join("README.md")).unwrap();
         assert!(readme.starts_with(&format!("# {name}\n")), "{readme}");
         assert!(readme.lines().count() <= 40, "{name}: more than a screen");
-        assert!(readme.contains("\nprint"), "{name}: no output");
+        assert!(readme.contains("print"), "{name}: no output");
     }
 }
