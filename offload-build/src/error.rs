@@ -6,8 +6,9 @@ use std::fmt;
 
 /// The reason why device code was not built.
 ///
-/// [`Display`](fmt::Display) prints what failed, then each cause, then hints. [`Debug`], which Rust prints for an error
-/// that `main` returns and Cargo shows, prints the same.
+/// [`Display`](fmt::Display) prints what failed, then each cause, then hints. Errors that users can cause have a code, such as
+/// `[OFF601]`, which `docs/troubleshooting.md` explains. [`Debug`], which Rust prints for an error that `main` returns and Cargo
+/// shows, adds the command that explains it.
 pub struct Error {
     what: String,
     source: Option<Box<dyn StdError + Send + Sync>>,
@@ -64,7 +65,7 @@ pub(crate) fn unpacking(
     problem: impl StdError + Send + Sync + 'static,
 ) -> Error {
     let problem: Box<dyn StdError + Send + Sync> = match is_limit {
-        true => format!("{problem}\nhint: {VARIABLE}=<size> allows more").into(),
+        true => format!("{problem}\nhint: {VARIABLE}=<size> allows more [OFF704]").into(),
         false => problem.into(),
     };
     Error::because(path.display(), problem)
@@ -97,7 +98,12 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+        let text = self.to_string();
+        f.write_str(&text)?;
+        match text.split_once("[OFF").and_then(|(_, code)| code.get(..3)) {
+            Some(code) => write!(f, "\nhelp: `cargo offload explain OFF{code}`"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -118,5 +124,18 @@ mod tests {
             "module `kernels`: out/k.o: no space left"
         );
         assert_eq!(format!("{error:?}"), error.to_string());
+    }
+
+    #[test]
+    fn adds_the_command_that_explains_a_code() {
+        let error = Error::new("no compiler [OFF601]\nhint: install clang");
+        assert_eq!(
+            format!("{error:?}"),
+            "no compiler [OFF601]\nhint: install clang\nhelp: `cargo offload explain OFF601`"
+        );
+        assert_eq!(
+            error.to_string(),
+            "no compiler [OFF601]\nhint: install clang"
+        );
     }
 }

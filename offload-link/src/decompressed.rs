@@ -23,7 +23,7 @@ pub(crate) const FULL: &str = "set TMPDIR to a folder with enough space";
 
 /// Returns the hint that says how to raise the limit.
 pub(crate) fn hint() -> String {
-    format!("--{OPTION}=<size> or {VARIABLE} allows more")
+    format!("--{OPTION}=<size> or {VARIABLE} allows more [OFF704]")
 }
 
 /// Returns the same hint if the limit is the reason why images are missing.

@@ -470,7 +470,7 @@ fn reports_a_source_without_any_target_region() {
     };
     package.put("kernels/k.c", "int run(int x) { return x; }\n");
     let error = package.fails(&mut package.script());
-    assert!(error.starts_with("registration of `kernels`: no target region and no `declare target` variable in any source\nhint: "), "{error}");
+    assert!(error.starts_with("registration of `kernels`: no target region and no `declare target` variable in any source [OFF703]\nhint: "), "{error}");
 }
 
 #[test]
@@ -486,7 +486,7 @@ fn names_the_line_of_a_wrong_manifest() {
     let (first, keys) = unknown.split_once('\n').unwrap();
     assert_eq!(
         first,
-        "Cargo.toml:6:1: unknown key `target-s`; did you mean `targets`?"
+        "Cargo.toml:6:1: unknown key `target-s`; did you mean `targets`? [OFF501]"
     );
     assert!(
         keys.starts_with("hint: the keys are `language`, `sources`, `crate`, `features`, ")
@@ -495,12 +495,12 @@ fn names_the_line_of_a_wrong_manifest() {
     );
     assert_eq!(
         fails("[package.metadata.offload.target.sm_80]\nflag = 1\n"),
-        "Cargo.toml:7:1: unknown key `flag`; did you mean `flags`?\nhint: the keys are `archives`, `link`, `define`, `flags`, `exclude`"
+        "Cargo.toml:7:1: unknown key `flag`; did you mean `flags`? [OFF501]\nhint: the keys are `archives`, `link`, `define`, `flags`, `exclude`"
     );
     let expected = "expected a processor (`gfx90a`, `sm_80`) or a host triple";
     assert_eq!(
         fails("sources = [\"kernels/k.c\"]\ntargets = [\"gfy90a\"]\n"),
-        format!("Cargo.toml:7:1: `gfy90a` is not a valid target: {expected}")
+        format!("Cargo.toml:7:1: `gfy90a` is not a valid target: {expected} [OFF503]")
     );
     assert_eq!(
         fails("sources = [\"kernels/k.c\"]\ntargets = [\"sm_80\", \"sm_80\"]\n"),
@@ -508,7 +508,7 @@ fn names_the_line_of_a_wrong_manifest() {
     );
     assert_eq!(
         fails("sources = [\"kernels/none.c\"]\ntargets = [\"sm_80\"]\n"),
-        "Cargo.toml:6:1: `kernels/none.c`: no such file"
+        "Cargo.toml:6:1: `kernels/none.c`: no such file [OFF506]"
     );
     assert_eq!(
         fails("targets = [\"sm_80\"]\n"),
@@ -553,7 +553,7 @@ fn takes_each_file_once_and_names_what_it_cannot_examine() {
     );
     assert_eq!(
         fails("kernels/*.{c,cpp}"),
-        "Cargo.toml:6:1: `kernels/*.{c,cpp}`: no such file\n\
+        "Cargo.toml:6:1: `kernels/*.{c,cpp}`: no such file [OFF506]\n\
          hint: patterns have no braces: list a pattern for each"
     );
 }
@@ -566,11 +566,11 @@ fn says_what_was_searched_for_a_missing_compiler() {
     let empty = package.at("empty");
     let mut script = package.script();
     let error = package.fails(script.env_remove("OFFLOAD_COMPILER").env("PATH", &empty));
-    assert!(error.starts_with("module `kernels`: no compiler for `openmp`: searched PATH for clang-24 to clang-16 and clang, none is in PATH\nhint: install clang "), "{error}");
+    assert!(error.starts_with("module `kernels`: no compiler for `openmp`: searched PATH for clang-24 to clang-16 and clang, none is in PATH [OFF601]\nhint: install clang "), "{error}");
     let mut script = package.script();
     let error = package.fails(script.env("OFFLOAD_COMPILER", "clang-99"));
     assert!(
-        error.starts_with("`compiler`: `clang-99` is not an executable file\nhint: "),
+        error.starts_with("`compiler`: `clang-99` is not an executable file [OFF601]\nhint: "),
         "{error}"
     );
     assert!(package.files().is_empty());
@@ -584,7 +584,8 @@ fn refuses_a_compiler_whose_release_has_no_runtime() {
     fs::remove_file(package.at("llvm/lib")).unwrap();
     let error = package.fails(&mut package.script());
     assert!(
-        error.starts_with("`compiler`: `llvm/bin/clang` has no libomptarget.so in "),
+        error.starts_with("`compiler`: `llvm/bin/clang` has no libomptarget.so in ")
+            && error.contains(" [OFF606]\nhint: "),
         "{error}"
     );
     // Only whether it is a clang.
@@ -603,7 +604,7 @@ fn builds_a_stub_where_that_is_asked_for_or_documentation_is_made() {
     let told = text(&script.output().unwrap());
     assert!(told.contains("cargo::rustc-cfg=offload_stub\n"), "{told}");
     assert!(
-        told.contains("cargo::warning=`compiler`: `clang-99` is not an executable file\n"),
+        told.contains("cargo::warning=`compiler`: `clang-99` is not an executable file [OFF601]\n"),
         "{told}"
     );
     let host_file = package.at("target/build/pack-0123/out/kernels.rs");
@@ -1052,13 +1053,13 @@ fn says_which_target_or_language_is_meant() {
             fails("openmp", target, ""),
             format!(
                 "Cargo.toml:7:1: `{target}` is not a valid target: expected a processor (`gfx90a`, `sm_80`) or a host \
-                 triple; did you mean `{meant}`?"
+                 triple; did you mean `{meant}`? [OFF503]"
             )
         );
     }
     let error = fails("openmp", "gfx90b", "compiler = \"llvm/bin/clang\"\n");
     let start = "module `kernels`: no image for `gfx90b`: Cargo.toml:7:1: `gfx90b` is not a known processor; did you mean \
-                 `gfx90a`?\nhint: this LLVM has OpenMP's device runtime for gfx1010, ";
+                 `gfx90a`? [OFF504]\nhint: this LLVM has OpenMP's device runtime for gfx1010, ";
     assert!(error.starts_with(start), "{error}");
     let end = "\nnote: `libomptarget-amdgpu-gfx90b.bc` not found (searched: ";
     assert!(error.contains(end), "{error}");
@@ -1066,7 +1067,7 @@ fn says_which_target_or_language_is_meant() {
     let flags = "flags = [\"-nogpulib\", \"-nogpuinc\", \"-xhip\"]\n";
     let error = fails("hip", "gfx9999", flags);
     assert!(error.contains(" does not know `gfx9999`"), "{error}");
-    let hint = "\nhint: Cargo.toml:7:1: `gfx9999` is not a known processor";
+    let hint = "\nhint: Cargo.toml:7:1: `gfx9999` is not a known processor [OFF504]";
     assert!(
         error.ends_with(hint) && !error.contains("install"),
         "{error}"
@@ -1303,7 +1304,10 @@ fn links_libraries_of_device_code() {
     );
     with(&format!("{gpu}archives = [\"lib/gone.a\"]\n"));
     let said = package.fails(&mut package.script());
-    assert!(said.ends_with("`lib/gone.a`: no such file"), "{said}");
+    assert!(
+        said.ends_with("`lib/gone.a`: no such file [OFF506]"),
+        "{said}"
+    );
     fs::write(package.at("lib/bad.a"), "!<arch>\nxx").unwrap();
     with(&format!("{gpu}archives = [\"lib/bad.a\"]\n"));
     let said = package.fails(&mut package.script());

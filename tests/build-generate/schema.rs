@@ -53,8 +53,8 @@ fn outcome(package: &Package, names: &[&str], missing: &str, compiler: &str) -> 
 fn does_without_what_is_missing_as_the_manifest_says() {
     let Some(package) = package("") else { return };
     let one = "module `kernels`: no image for `sm_80`: `ptxas` not found (searched: /nonexistent/bin, \
-               /usr/local/cuda/bin, PATH)";
-    let compiler = "`compiler`: `nowhere/clang` is not an executable file";
+               /usr/local/cuda/bin, PATH) [OFF605]";
+    let compiler = "`compiler`: `nowhere/clang` is not an executable file [OFF601]";
     let error = |text: &str| Outcome::Error(text.to_owned());
     let both = ["sm_80", "compute_80"];
     // No compiler; the tool of one target; the tools of all.
@@ -158,11 +158,11 @@ fn names_the_line_of_keys_without_effect_and_of_features_that_are_none() {
     };
     assert_eq!(
         fails("include = [\".\"]"),
-        "Cargo.toml:8:1: `include` has no effect on modules of `prebuilt`"
+        "Cargo.toml:8:1: `include` has no effect on modules of `prebuilt` [OFF502]"
     );
     assert_eq!(
         fails("feature = \"gpu\"\n[features]\ngpus = []"),
-        "Cargo.toml:8:1: the package has no feature `gpu`; did you mean `gpus`?"
+        "Cargo.toml:8:1: the package has no feature `gpu`; did you mean `gpus`? [OFF505]"
     );
 }
 
@@ -193,7 +193,7 @@ fn says_what_was_searched_and_how_to_get_it() {
     let (searched, hint) = error.split_once('\n').unwrap();
     assert_eq!(
         searched,
-        "module `kernels`: no compiler for `cuda`: searched PATH for clang-24 to clang-16 and clang, none is in PATH"
+        "module `kernels`: no compiler for `cuda`: searched PATH for clang-24 to clang-16 and clang, none is in PATH [OFF601]"
     );
     assert!(
         hint.starts_with(&format!(
@@ -253,7 +253,7 @@ fn says_what_was_searched_and_how_to_get_it() {
     for keys in [&hip(without), openmp] {
         let error = fails(keys, true);
         assert!(
-            error.contains("`ld.lld` not found (searched: llvm/bin)\n"),
+            error.contains("`ld.lld` not found (searched: llvm/bin) [OFF605]\n"),
             "{error}"
         );
         assert!(

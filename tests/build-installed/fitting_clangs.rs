@@ -84,7 +84,7 @@ fn takes_the_newest_clang_that_reads_the_toolkits_headers() {
     let problem = "`19/clang-19` (LLVM 19) cannot read the headers of CUDA 13.0";
     assert_eq!(
         package.fails(&mut script(&["19"])),
-        format!("module `kernels`: no compiler for its SDK: {problem}\n{hint}")
+        format!("module `kernels`: no compiler for its SDK: {problem} [OFF603]\n{hint}")
     );
     let declared = package.at("19/clang-19");
     assert_eq!(
@@ -145,7 +145,7 @@ fn takes_the_newest_clang_that_reads_the_device_libraries() {
     package.put(&format!("{folder}/oclc_abi_version_600.bc"), "");
     let problem = "`19/clang-19` (LLVM 19) cannot read the device libraries of LLVM 22 in `rocm/amdgcn/bitcode`";
     let error = package.fails(&mut script(&["19"]));
-    assert!(error.starts_with(&format!("module `kernels`: no compiler for its SDK: {problem}\nhint: install clang 22 or later (")), "{error}");
+    assert!(error.starts_with(&format!("module `kernels`: no compiler for its SDK: {problem} [OFF603]\nhint: install clang 22 or later (")), "{error}");
     let line = compile(&mut script(&["19", "22"]));
     assert!(line.contains("/22/clang-22 "), "{line}");
     // Before ROCm 6.3: no libraries for the code objects that clang 20 and later make.
@@ -155,7 +155,7 @@ fn takes_the_newest_clang_that_reads_the_device_libraries() {
     assert!(line.contains("/19/clang-19 "), "{line}");
     let error = package.fails(&mut script(&["22"]));
     let expected = "`22/clang-22` (LLVM 22) needs device libraries for code objects of version 6 (ROCm 6.3 or later), \
-        which `rocm/amdgcn/bitcode` does not have\nhint: install clang 19 or older (";
+        which `rocm/amdgcn/bitcode` does not have [OFF603]\nhint: install clang 19 or older (";
     assert!(error.contains(expected), "{error}");
     assert!(
         error.ends_with("), or set `flags = [\"-mcode-object-version=5\"]`"),

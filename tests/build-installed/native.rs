@@ -214,7 +214,7 @@ fn says_what_was_asked_when_there_is_no_gpu() {
         return;
     };
     let none = "Cargo.toml:8:1: `native`: no GPU found: `llvm/bin/amdgpu-arch` listed no GPU; \
-        `tools/rocm_agent_enumerator` listed no GPU\n\
+        `tools/rocm_agent_enumerator` listed no GPU [OFF607]\n\
         hint: name the processors: OFFLOAD_TARGETS=gfx90a replaces `targets`";
     assert_eq!(package.fails(&mut build(&package)), none);
     // It is no reason to do without device code.
@@ -232,7 +232,7 @@ fn says_what_was_asked_when_there_is_no_gpu() {
     assert_eq!(
         package.fails(&mut build(&package)),
         "Cargo.toml:8:1: `native`: no GPU found: `llvm/bin/nvptx-arch` failed (exit status: 1); \
-         `tools/nvidia-smi --query-gpu=compute_cap --format=csv,noheader` failed (exit status: 9)\n\
+         `tools/nvidia-smi --query-gpu=compute_cap --format=csv,noheader` failed (exit status: 9) [OFF607]\n\
          hint: name the processors: OFFLOAD_TARGETS=sm_80 replaces `targets`"
     );
     // Documentation asks nobody; neither does a module whose feature is off.

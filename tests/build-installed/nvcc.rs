@@ -286,7 +286,7 @@ fn finds_nvcc_and_says_where_it_looked() {
 
     declare(&package, &format!("{KEYS}targets = [\"sm_90\"]\n"));
     let error = package.fails(script(&package).env("CUDA_PATH", "/nowhere"));
-    let expected = "module `kernels`: `nvcc` not found (searched: PATH, /nowhere/bin, /usr/local/cuda/bin)\n\
+    let expected = "module `kernels`: `nvcc` not found (searched: PATH, /nowhere/bin, /usr/local/cuda/bin) [OFF605]\n\
         hint: install NVIDIA's CUDA toolkit and set CUDA_PATH to its root, or leave `compiler` out: clang compiles \
         CUDA too";
     if !Path::new("/usr/local/cuda/bin/nvcc").exists() {
@@ -303,7 +303,7 @@ fn finds_nvcc_and_says_where_it_looked() {
     // nvcc cannot do without.
     let error = package.fails(script(&package).env("NVCC_CCBIN", "g++-none"));
     assert!(
-        error.starts_with("module `kernels`: `g++-none` not found (searched: PATH)\nhint: nvcc reads sources through "),
+        error.starts_with("module `kernels`: `g++-none` not found (searched: PATH) [OFF605]\nhint: nvcc reads sources through "),
         "{error}"
     );
     text(

@@ -73,7 +73,7 @@ fn says_which_value_names_an_sdk_that_is_missing() {
     let error = package.fails(&mut script(&package));
     let start = "Cargo.toml:8:1: `${CUDA}/extras`: `include/cuda_runtime.h` not found (searched: cuda, /usr/local/cuda, and ";
     assert!(error.starts_with(start), "{error}");
-    let hint = "\nhint: install NVIDIA's CUDA toolkit (";
+    let hint = " name others) [OFF604]\nhint: install NVIDIA's CUDA toolkit (";
     assert!(error.contains(hint), "{error}");
     for (name, value) in [("OFFLOAD_MISSING", "stub"), ("DOCS_RS", "1")] {
         let mut script = script(&package);

@@ -279,7 +279,7 @@ fn finds_compilers_of_trees_where_trees_are() {
         let error = package.fails(&mut build(&package));
         assert_eq!(
             error,
-            "module `kernels`: `amdclang++` not found (searched: PATH, /opt/rocm, /usr)\n\
+            "module `kernels`: `amdclang++` not found (searched: PATH, /opt/rocm, /usr) [OFF605]\n\
              hint: install ROCm's compilers and set ROCM_PATH to its root, or leave `compiler` out: any clang compiles HIP"
         );
     }

@@ -107,7 +107,7 @@ fn says_why_a_rustc_compiles_no_kernels() {
         ),
         ("absent/rustc", String::new()),
     ];
-    let tail = "\nhint: install Rust 1.96 or newer with the sources of its library (Debian, Ubuntu: `apt install rustc-web rust-web-src`; \
+    let tail = " [OFF608]\nhint: install Rust 1.96 or newer with the sources of its library (Debian, Ubuntu: `apt install rustc-web rust-web-src`; \
          rustup: `rustup update stable && rustup component add rust-src`; Arch: `pacman -S rust rust-src`), set `compiler` or \
          OFFLOAD_RUSTC to another rustc, or build without device code: OFFLOAD_MISSING=stub";
     let start = "module `kernels`: no rustc for its kernels: ";
@@ -140,7 +140,7 @@ fn needs_a_clang_that_reads_the_bitcode_of_the_rustc() {
     fs::remove_file(package.at("bin/clang-19")).unwrap();
     let error = package.fails(&mut script);
     assert!(
-        error.contains("with LLVM 22: none is in PATH\nhint: "),
+        error.contains("with LLVM 22: none is in PATH [OFF601]\nhint: "),
         "{error}"
     );
 }
@@ -227,7 +227,7 @@ fn says_what_is_wrong_with_the_crate() {
     let error = package.fails(&mut script(&package));
     assert_eq!(
         error,
-        "Cargo.toml:7:1: `x86_64-pc-linux-gnu` is not a valid target of `rust`"
+        "Cargo.toml:7:1: `x86_64-pc-linux-gnu` is not a valid target of `rust` [OFF503]"
     );
 }
 

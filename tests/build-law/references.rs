@@ -117,9 +117,12 @@ impl Tree {
         let list = String::from_utf8(list.stdout).unwrap();
         let mut files = Vec::new();
         for path in list.split_terminator('\0') {
-            // A file that is listed and deleted is not there.
-            if let Ok(bytes) = fs::read(root.join(path)) {
-                files.push((path, bytes));
+            let file = root.join(path);
+            // A file that is listed and deleted is not there. The text of a link is that of another file.
+            match fs::symlink_metadata(&file) {
+                Ok(data) if data.is_symlink() => files.push((path, Vec::new())),
+                Ok(_) => files.push((path, fs::read(&file).unwrap())),
+                Err(_) => {}
             }
         }
         let tree = Self::of(files);

@@ -1,7 +1,8 @@
-//! Each error text in `docs/troubleshooting.md` is one of the sources.
+//! Each error text in `docs/troubleshooting.md` is one of the sources, and each code has a section, a source and a test.
 //!
-//! Each line of a block of the page is a text with `…` for values. The sources have `{…}` there.
+//! Each line of a block of the page is a text with `…` for values. The sources have `{…}` there. A code is a part of the text.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -36,6 +37,57 @@ fn finds_texts_with_their_values() {
     assert!(has(&sources, "hint: \"x\""));
     assert!(!has(&sources, "`…` was not found"));
     assert_eq!(texts("```text\na\nb\n```\n```sh\nc\n```\n"), ["a", "b"]);
+}
+
+/// Errors that the host linker prints: their sections have a code that nothing prints.
+const OF_HOST_LINKER: [&str; 2] = ["OFF801", "OFF802"];
+
+#[test]
+fn pairs_codes_with_sections_sources_and_tests() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let page = fs::read_to_string(root.join("docs/troubleshooting.md")).unwrap();
+    let mut sections = BTreeSet::new();
+    for section in page.split("\n### OFF").skip(1) {
+        let code = format!("OFF{}", &section[..3]);
+        let text = section.split("\n#").next().unwrap();
+        let printed = printed(&texts(text).join("\n"));
+        if !OF_HOST_LINKER.contains(&&*code) {
+            assert_eq!(printed, BTreeSet::from([code.clone()]), "{text}");
+            sections.insert(code);
+        }
+    }
+    assert!(sections.len() > 20, "{sections:?}");
+    let mut sources = String::new();
+    for folder in FOLDERS {
+        read(&root.join(folder), &mut sources);
+    }
+    assert_eq!(
+        printed(&sources),
+        sections,
+        "codes of the sources, and of the page"
+    );
+    // Tests that start a failing build or link; those of this folder read files only.
+    let mut tests = fs::read_to_string(root.join(".ci/package")).unwrap();
+    for folder in fs::read_dir(root.join("tests")).unwrap() {
+        let folder = folder.unwrap().path();
+        if folder.is_dir() && !folder.ends_with("build-law") && !folder.ends_with("golden") {
+            read(&folder, &mut tests);
+        }
+    }
+    assert_eq!(
+        printed(&tests),
+        sections,
+        "codes of the tests, and of the page"
+    );
+}
+
+/// Returns the codes that a text has in brackets, as errors print them.
+fn printed(text: &str) -> BTreeSet<String> {
+    let codes = text.split("[OFF").skip(1).filter_map(|rest| {
+        let (number, _) = rest.split_once(']')?;
+        number.parse::<u16>().ok().map(|_| format!("OFF{number}"))
+    });
+    codes.collect()
 }
 
 fn read(folder: &Path, sources: &mut String) {

@@ -310,7 +310,7 @@ fn reports_kernels_that_not_every_image_has() {
     package.put("kernels/more.hip", "\n");
     let error = package.fails(&mut package.script());
     assert!(
-        error.starts_with("images of `kernels`: no kernel in any source\nhint: "),
+        error.starts_with("images of `kernels`: no kernel in any source [OFF703]\nhint: "),
         "{error}"
     );
 }
@@ -346,7 +346,7 @@ fn says_what_a_language_does_not_take() {
     for (keys, problem) in [
         (
             format!("{HIP}targets = [\"gfx90a\", \"sm_80\"]\n"),
-            "8:1: `sm_80` is not a valid target of `hip`",
+            "8:1: `sm_80` is not a valid target of `hip` [OFF503]",
         ),
         (
             format!("{HIP}{AMD}container = \"fatbin\"\n"),
@@ -380,7 +380,7 @@ fn says_what_a_language_does_not_take() {
             "language = \"prebuilt\"\nsources = [\"kernels/*\"]\ntargets = [\"gfx90a\"]\n\
              artifact = [\"device-archive\"]\n"
                 .to_owned(),
-            "8:1: `artifact` has no effect on modules of `prebuilt`",
+            "8:1: `artifact` has no effect on modules of `prebuilt` [OFF502]",
         ),
         (
             format!("{HIP}{AMD}register = \"complete\"\n"),

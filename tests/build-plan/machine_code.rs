@@ -229,7 +229,7 @@ fn gives_the_same_bytes_in_another_folder() {
 fn says_when_sources_need_each_other_or_have_the_same() {
     let Some(package) = package("") else { return };
     let hint = "hint: with `rdc = false` a source has only the device functions that are in it and in its headers; \
-                set `rdc = true` to call those of other sources";
+                set `rdc = true` to call those of other sources [OFF701]";
     for release in ["llvm19", "llvm22"] {
         let fails = |source: &str| {
             package.put("kernels/shrink.hip", source);

@@ -112,7 +112,7 @@ fn names_missing_device_libraries() {
         return;
     }
     let error = package.fails(&mut script(&package, None));
-    let hint = "\nhint: ROCm's device libraries are missing: `ocml.bc` not found (searched: /opt/rocm, /usr); install ";
+    let hint = "\nhint: ROCm's device libraries are missing: `ocml.bc` not found (searched: /opt/rocm, /usr) [OFF604]; install ";
     assert!(
         error.contains("undefined symbol: __ocml_sin_f64") && error.contains(hint),
         "{error}"
@@ -316,5 +316,5 @@ fn links_libraries_that_one_target_names() {
         &format!("{manifest}{keys}{own}archives = [\"none.bc\"]\n"),
     );
     let error = package.fails(&mut script(&package, None));
-    assert_eq!(error, "Cargo.toml:10:1: `none.bc`: no such file");
+    assert_eq!(error, "Cargo.toml:10:1: `none.bc`: no such file [OFF506]");
 }

@@ -239,7 +239,7 @@ fn refuses_images_that_claim_more_than_the_limit() {
         let allowed = format!("size {size:#x} is more than the allowed {:#x}", size - 1);
         assert!(said.contains(&allowed), "{said}");
         assert!(said.contains(source), "{said}");
-        let hint = "hint: OFFLOAD_MAX_DECOMPRESSED_SIZE=<size> allows more";
+        let hint = "hint: OFFLOAD_MAX_DECOMPRESSED_SIZE=<size> allows more [OFF704]";
         assert!(said.contains(hint), "{said}");
         // It is read then: there is no kernel in it.
         let said = package.fails(&mut build(size.to_string()));

@@ -376,7 +376,7 @@ fn says_how_sources_with_functions_of_one_name_are_built() {
     };
     let error = package.fails(&mut script(&package, &cuda));
     let hint = "\nhint: set `images = \"source\"`, so that each source has images and device functions of its own, or \
-                declare the functions of headers `static` or `inline`\n";
+                declare the functions of headers `static` or `inline` [OFF702]\n";
     assert!(
         error.contains("multiply defined") && error.contains(hint),
         "{error}"
@@ -386,7 +386,7 @@ fn says_how_sources_with_functions_of_one_name_are_built() {
     declare(&package, &format!("{keys}{ALONE}"));
     let error = package.fails(&mut package.script());
     let hint = "\nhint: set `rdc = false`, so that each source has device functions of its own, or declare the functions \
-                of headers `static` or `inline`";
+                of headers `static` or `inline` [OFF702]";
     assert!(
         error.contains("duplicate symbol: act(int)") && error.contains(hint),
         "{error}"
@@ -398,7 +398,7 @@ fn says_how_sources_with_functions_of_one_name_are_built() {
     );
     let error = package.fails(&mut package.script());
     let hint = "\nhint: kernels and variables belong to the image, also with `rdc = false`: declare them `static`, or set \
-                `images = \"source\"`";
+                `images = \"source\"` [OFF702]";
     assert!(
         error.contains("duplicate symbol: state") && error.contains(hint),
         "{error}"

@@ -502,7 +502,7 @@ fn takes_rustcs_wrapper_where_it_is_one_for_c() {
     declare("bin/ccache -v");
     assert_eq!(
         package.fails(&mut script(&package)),
-        "Cargo.toml:9:1: `launcher`: `bin/ccache -v` not found (searched: bin/ccache)\n\
+        "Cargo.toml:9:1: `launcher`: `bin/ccache -v` not found (searched: bin/ccache) [OFF605]\n\
          hint: install it (Debian: `apt install ccache`), or compile without one: `launcher = \"none\"`, \
          OFFLOAD_LAUNCHER=none"
     );

@@ -5,6 +5,7 @@
 //! Every program runs with `OMP_TARGET_OFFLOAD=MANDATORY` and fails by itself when a kernel did not run on a
 //! device or a result is wrong, so here only what is built and what is said is looked at.
 
+use crate::small_examples::expect_in_readme;
 use crate::support;
 
 use std::path::{Path, PathBuf};
@@ -170,6 +171,9 @@ fn saxpy(mode: Mode) {
         assert!(text.contains("image    gfx90a "), "{text}");
         if support::tool("cuda", &["ptxas"]).is_some() {
             assert!(text.contains("image    sm_80 "), "{text}");
+            if mode == Mode::Complete {
+                expect_in_readme("openmp-saxpy", &text);
+            }
         }
         succeed(cargo("openmp-saxpy", mode, linker, "test", flags).args(["--test", "kernels"]));
 
@@ -348,6 +352,7 @@ fn links_the_archive_of_a_package_into_a_c_program() {
         succeed(&mut link);
         let run = succeed(Command::new(&program).env("OMP_TARGET_OFFLOAD", "MANDATORY"));
         assert_eq!(stdout(&run), "dot product on a device: 19800, right: yes\n");
+        expect_in_readme("device-archives", &stdout(&run));
     }
 }
 
@@ -405,6 +410,9 @@ fn starts_with_amds_runtime() {
     assert_eq!(head, images.concat());
     let ends = ["no GPU here: hipGetDeviceCount says ", "all results right"];
     assert!(ends.iter().any(|end| last.starts_with(end)), "{text}");
+    if last.starts_with(ends[0]) {
+        expect_in_readme("hip-launch", &text);
+    }
 }
 
 /// The C program of `example`.
@@ -425,6 +433,7 @@ fn runs_the_kernels_of_two_crates_each_with_its_own_registration() {
         let mut cargo = cargo("openmp-two-crates", Mode::Complete, linker, "run", flags);
         let text = stdout(&succeed(&mut cargo));
         assert_eq!(text, "first:  42 (expected 42)\nsecond: 22 (expected 22)\n");
+        expect_in_readme("openmp-two-crates", &text);
     }
 }
 
@@ -440,6 +449,7 @@ fn joins_the_kernels_of_two_crates_in_one_device_link() {
             text,
             "first:  42 (expected 42)\nsecond: 22 (expected 22)\njoined: 43 (expected 43)\n"
         );
+        expect_in_readme("openmp-two-crates", "joined: 43 (expected 43)");
     }
 }
 
@@ -526,6 +536,18 @@ fn registers_once_when_offload_link_meets_a_complete_module() {
 }
 
 /// Creates, runs and tests each kind of package, as in the first minutes of a user.
+/// Expects the lines of a template's program in the quick start.
+#[track_caller]
+fn expect_in_quick_start(text: &str, expected: &str) {
+    let page = std::fs::read_to_string(root().join("docs/quick-start.md")).unwrap();
+    let is_shown = |line: &&str| line.starts_with("saxpy for ") || *line == expected;
+    let lines: Vec<&str> = text.lines().filter(is_shown).collect();
+    assert!(!lines.is_empty(), "{text}");
+    for line in lines {
+        assert!(page.contains(&format!("\n{line}\n")), "{line}");
+    }
+}
+
 #[test]
 fn builds_each_template_as_its_user_would() {
     if !ready() {
@@ -585,6 +607,10 @@ fn builds_each_template_as_its_user_would() {
         if !is_library {
             let text = stdout(&succeed(&mut template_cargo(&crate_folder, "run")));
             assert!(text.contains(expected), "{name}: {text}");
+            // The quick start shows the test of this one.
+            if name != "rusty" {
+                expect_in_quick_start(&text, expected);
+            }
         }
         // With a driver that computes on the CPU.
         for (_, word, variable, gpu) in launches.iter().filter(|row| row.0 == name) {

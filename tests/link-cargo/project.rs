@@ -158,7 +158,7 @@ fn says_which_manifest_is_invalid_and_when_there_is_none() {
     fs::write(folder.path().join("pack/Cargo.toml"), manifest).unwrap();
     fails(
         &["config"],
-        "pack: Cargo.toml:8:1: unknown key `langage`; did you mean `language`?",
+        "pack: Cargo.toml:8:1: unknown key `langage`; did you mean `language`? [OFF501]",
     );
     // Whatever doctor finds is no failure of doctor.
     let document = json(&mut cargo_offload(folder.path(), &["doctor", "--json"]));
@@ -188,6 +188,8 @@ fn tells_for_each_target_whether_it_builds_and_what_is_missing() {
         path => path.to_owned(),
     };
     std::os::unix::fs::symlink(&rustc, bin.join("rustc")).unwrap();
+    let ours = env!("CARGO_BIN_EXE_offload-link");
+    std::os::unix::fs::symlink(ours, bin.join("offload-link")).unwrap();
     let mut bare = cargo_offload(folder.path(), &["doctor", "--json"]);
     for name in ["CUDA_PATH", "CUDA_HOME", "ROCM_PATH", "HIP_PATH", "RUSTC"] {
         bare.env_remove(name);
@@ -201,6 +203,8 @@ fn tells_for_each_target_whether_it_builds_and_what_is_missing() {
         clang["hint"].as_str().unwrap().contains("install clang"),
         "{clang}"
     );
+    let version = concat!("offload-link ", env!("CARGO_PKG_VERSION"));
+    assert_eq!(tool("offload-link").unwrap()["detail"], version);
     let modules = &document["packages"][0]["modules"];
     for (index, target) in ["gfx90a", "gfx1100"].into_iter().enumerate() {
         let found = &modules[0]["targets"][index];

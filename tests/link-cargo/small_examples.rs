@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// Expects that the example's README has the lines of an output, next to each other and indented. Sizes differ between releases of clang.
 #[track_caller]
-fn expect_in_readme(name: &str, output: &str) {
+pub(crate) fn expect_in_readme(name: &str, output: &str) {
     let readme = fs::read_to_string(example(name).join("README.md")).unwrap();
     let lines = output.lines().map(|line| format!("    {line}\n"));
     let block = lines.collect::<String>();
@@ -144,5 +144,6 @@ fn has_a_row_for_each_example() {
         let readme = fs::read_to_string(example(&name).join("README.md")).unwrap();
         assert!(readme.starts_with(&format!("# {name}\n")), "{readme}");
         assert!(readme.lines().count() <= 40, "{name}: more than a screen");
+        assert!(readme.contains("print"), "{name}: no output");
     }
 }

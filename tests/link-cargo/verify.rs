@@ -205,7 +205,8 @@ fn explains_each_code_like_its_page() {
     assert_eq!(page, expected.join("\n"));
 
     let list = text(&cargo_offload(&folder, &["explain"]).stdout);
-    assert_eq!(list.lines().count(), FindingCode::ALL.len());
+    let findings = list.lines().filter(|line| line < &"OFF5").count();
+    assert_eq!(findings, FindingCode::ALL.len());
     let one = text(&cargo_offload(&folder, &["explain", "off112"]).stdout);
     assert!(
         one.starts_with("OFF112 (error): Target IDs that exclude each other\n\n"),
@@ -221,4 +222,30 @@ fn explains_each_code_like_its_page() {
         cargo_offload(&folder, &["explain", "x"]).status.code(),
         Some(2)
     );
+}
+
+#[test]
+fn explains_each_error_by_its_section() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/troubleshooting.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let list = text(&cargo_offload(&folder, &["explain"]).stdout);
+    let mut count = 0;
+    for section in page.split("\n### OFF").skip(1) {
+        let (heading, body) = section.split_once("\n\n").unwrap();
+        let (number, title) = heading.split_once(": ").unwrap();
+        let body = body.split("\n\n#").next().unwrap().trim_end();
+        let code = format!("OFF{number}");
+        let output = cargo_offload(&folder, &["explain", &code]);
+        let expected = format!("{code} (error): {title}\n\n{body}\n");
+        assert_eq!(text(&output.stdout), expected);
+        let row = list.lines().find(|line| line.starts_with(&code)).unwrap();
+        assert!(row.contains(" error ") && row.ends_with(title), "{row}");
+        count += 1;
+    }
+    assert_eq!(list.lines().filter(|line| line > &"OFF5").count(), count);
+    let json = text(&cargo_offload(&folder, &["explain", "--json", "off601"]).stdout);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["codes"][0]["code"], "OFF601");
+    assert!(json["codes"][0]["action"].is_null(), "{json}");
 }

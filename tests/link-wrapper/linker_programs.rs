@@ -4,7 +4,7 @@ use crate::linker_support as support;
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use object::{Object, ObjectSection};
 use support::{Project, found, linkers, program, region, text, tool};
@@ -296,7 +296,7 @@ fn registers_each_generation_of_entries_and_rejects_a_mixture() {
     assert!(
         text(&link.stderr).contains(
             "error: omp_offloading_entries: offload entries of 0x20 bytes in main.o, \
-             of 0x38 bytes in new.o\nhint: compile both with the same release of LLVM\n"
+             of 0x38 bytes in new.o [OFF807]\nhint: compile both with the same release of LLVM\n"
         ),
         "{link:?}"
     );
@@ -553,4 +553,50 @@ fn writes_one_container_instead_of_a_program_or_says_why_not() {
     );
     assert_eq!(kinds.status.code(), Some(1));
     assert!(!project.path("out").exists());
+}
+
+/// The texts under "Running" in `docs/troubleshooting.md`, from the program's image as that of another machine.
+#[test]
+fn fails_as_the_page_says_if_no_image_fits() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/troubleshooting.md");
+    let page = fs::read_to_string(page).unwrap();
+    let (_, page) = page.split_once("\n## Running\n").unwrap();
+    let says = |output: &Output, start: &str| {
+        let printed = text(&output.stderr);
+        let quoted = page.split('`').find(|quoted| quoted.starts_with(start));
+        let quoted = quoted.unwrap_or_else(|| panic!("the page has no `{start}`"));
+        assert!(printed.contains(quoted), "{quoted}\n{printed}");
+    };
+    project.compile("main.c", &program(&["in_c"]), &[]);
+    project.compile("c.c", &region("in_c"), &[]);
+    let link = project.clang(&["main.o", "c.o"]).output().unwrap();
+    assert!(link.status.success(), "{link:?}");
+    assert!(project.run("a.out").status.success());
+
+    let mut bytes = fs::read(project.path("a.out")).unwrap();
+    let image = bytes.windows(4).rposition(|at| at == b"\x7fELF").unwrap();
+    assert!(image > 0, "the image is in the program");
+    // Its machine is AMD's GPU.
+    bytes[image + 18] = 224;
+    project.write("a.out", &bytes);
+    let mandatory = project.run("a.out");
+    assert!(!mandatory.status.success(), "{mandatory:?}");
+    says(&mandatory, "omptarget fatal error 1: ");
+    says(&mandatory, "omptarget error: No images found");
+    let mut default = project.command(project.path("a.out"));
+    let default = default
+        .env("LD_LIBRARY_PATH", &project.runtime)
+        .env_remove("OMP_TARGET_OFFLOAD")
+        .output()
+        .unwrap();
+    assert_eq!(text(&default.stderr), "", "no message");
+    // The loader searches the runtime's folder on some systems.
+    let mut unset = project.command(project.path("a.out"));
+    let unset = unset.env_remove("LD_LIBRARY_PATH").output().unwrap();
+    if unset.status.code() == Some(127) {
+        says(&unset, "error while loading shared libraries: ");
+    }
 }

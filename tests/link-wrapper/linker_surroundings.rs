@@ -273,11 +273,11 @@ fn says_which_program_is_missing_and_how_to_get_it() {
     let said = text(&error.stderr);
     let cuda = place.path("cuda").display().to_string();
     let missing = format!(
-        "nvptx64-nvidia-cuda sm_70: left out: `nvlink` not found (searched: {cuda}/bin, PATH)\nhint: {hint}\n"
+        "nvptx64-nvidia-cuda sm_70: left out: `nvlink` not found (searched: {cuda}/bin, PATH) [OFF605]\nhint: {hint}\n"
     );
     assert!(
         said.contains(&format!(
-            "error: none of the device code that was found can be linked\n{missing}"
+            "error: none of the device code that was found can be linked [OFF806]\n{missing}"
         )),
         "{said}"
     );
@@ -301,7 +301,7 @@ fn says_which_program_is_missing_and_how_to_get_it() {
             .unwrap();
         let said = text(&output.stderr);
         let expected =
-            format!(": error: cannot start the host linker `{linker}`: not found\nhint: ");
+            format!(": error: cannot start the host linker `{linker}`: not found [OFF803]\nhint: ");
         assert!(said.contains(&expected), "{said}");
         assert_eq!((output.status.code(), place.left()), (Some(1), 0), "{said}");
     }

@@ -334,7 +334,7 @@ fn explains_what_is_wrong_with_the_command_line() {
     assert_eq!(
         text(&output.unwrap().stderr),
         format!(
-            "{TOOL}: error: cannot start the host linker `no-such-cc`: not found\n\
+            "{TOOL}: error: cannot start the host linker `no-such-cc`: not found [OFF803]\n\
              hint: install it, or name another with OFFLOAD_CC or --linker-path\n"
         )
     );
@@ -352,7 +352,7 @@ fn notices_that_the_linker_it_found_is_itself() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains(
-        "error: the program found as the real linker is `offload-link` itself\n\
+        "error: the program found as the real linker is `offload-link` itself [OFF804]\n\
          hint: set OFFLOAD_CC to the compiler driver that should link\n"
     ));
     // By one of our own names it is passed over.
@@ -425,8 +425,7 @@ fn leaves_out_what_cannot_be_linked_here_and_says_so_where_asked() {
     let link = without_ptxas(link).output().unwrap();
     assert!(link.status.success(), "{link:?}");
     let said = text(&link.stderr);
-    let warning =
-        "warning: nvptx64-nvidia-cuda sm_80: left out: `ptxas` not found (searched: PATH)\nhint: ";
+    let warning = "warning: nvptx64-nvidia-cuda sm_80: left out: `ptxas` not found (searched: PATH) [OFF605]\nhint: ";
     assert!(said.contains(warning), "{said}");
     assert!(project.run("a.out").status.success());
     let report = project.read("report");
@@ -435,7 +434,7 @@ fn leaves_out_what_cannot_be_linked_here_and_says_so_where_asked() {
         "{report}"
     );
     assert!(
-        report.contains("left out: `ptxas` not found (searched: PATH); hint: "),
+        report.contains("left out: `ptxas` not found (searched: PATH) [OFF605]; hint: "),
         "{report}"
     );
 
@@ -447,10 +446,9 @@ fn leaves_out_what_cannot_be_linked_here_and_says_so_where_asked() {
     ]);
     let strict = without_ptxas(strict).output().unwrap();
     assert!(!strict.status.success());
-    assert!(
-        text(&strict.stderr)
-            .contains("error: some images were not linked (-Werror=dropped-image)\nsm_80.bin: ")
-    );
+    assert!(text(&strict.stderr).contains(
+        "error: some images were not linked (-Werror=dropped-image) [OFF805]\nsm_80.bin: "
+    ));
 
     project.write("plain.c", "int main(void) { return 0; }");
     let compile = project.command("cc").args(["-c", "plain.c"]).status();
@@ -461,7 +459,7 @@ fn leaves_out_what_cannot_be_linked_here_and_says_so_where_asked() {
     assert!(!only.status.success());
     assert!(
         text(&only.stderr)
-            .contains("error: none of the device code that was found can be linked\n")
+            .contains("error: none of the device code that was found can be linked [OFF806]\n")
     );
     assert!(!project.path("none").exists());
     assert!(

@@ -132,8 +132,12 @@ impl Package {
         let stdout = String::from_utf8(output.stdout).unwrap();
         let is_warning = |line: &str| line.starts_with("cargo::warning=");
         assert!(stdout.lines().all(is_warning), "{stdout}");
-        error
-            .trim_end_matches('\n')
+        let error = error.trim_end_matches('\n');
+        // The command that explains the first code ends the output.
+        let code = error.split_once("[OFF").map(|(_, rest)| &rest[..3]);
+        let help = code.map(|code| format!("\nhelp: `cargo offload explain OFF{code}`"));
+        let text = error.strip_suffix(&help.unwrap_or_default());
+        text.unwrap_or_else(|| panic!("no help for the code: {error}"))
             .replace(&format!("{}/", self.folder.path().display()), "")
     }
 

@@ -59,7 +59,8 @@ pub(crate) fn check(modules: &[Settings]) -> Result<(), Error> {
                 };
                 if is_wrong {
                     let language = module.text("language").expect("it has a language");
-                    let problem = format!("`{key}` has no effect on modules of `{language}`");
+                    let problem =
+                        format!("`{key}` has no effect on modules of `{language}` [OFF502]");
                     return Err(settings.error_at(key, problem));
                 }
             }
@@ -76,7 +77,7 @@ pub(crate) fn feature(module: &Settings, declared: &BTreeSet<String>) -> Result<
             if !declared.contains(feature) && module.entry("feature").is_some_and(is_own) =>
         {
             let hint = nearest(feature, declared.iter().map(String::as_str));
-            let problem = format!("the package has no feature `{feature}`{hint}");
+            let problem = format!("the package has no feature `{feature}`{hint} [OFF505]");
             Err(module.error_at("feature", problem))
         }
         _ => Ok(()),
@@ -283,7 +284,7 @@ pub(crate) mod tests {
                 let expected = match *problem {
                     "" => Ok(()),
                     NO_EFFECT => Err(format!(
-                        "Cargo.toml:8:3: `{key}` has no effect on modules of `{language}`"
+                        "Cargo.toml:8:3: `{key}` has no effect on modules of `{language}` [OFF502]"
                     )),
                     problem => Err(format!("Cargo.toml:8:3: {problem}")),
                 };
@@ -296,7 +297,7 @@ pub(crate) mod tests {
     fn rejects_sources_of_a_crate_of_kernels() {
         let folder = tempfile::tempdir().unwrap();
         let text = "[package.metadata.offload]\nlanguage = \"rust\"\nsources = [\"k.rs\"]\n";
-        let error = "Cargo.toml:3:1: `sources` has no effect on modules of `rust`";
+        let error = "Cargo.toml:3:1: `sources` has no effect on modules of `rust` [OFF502]";
         assert_eq!(checked(folder.path(), text), Err(error.to_owned()));
     }
 
@@ -321,7 +322,7 @@ pub(crate) mod tests {
             Ok(())
         );
         // None takes it; and who writes it for one module means that module.
-        let error = "`std` has no effect on modules of `prebuilt`";
+        let error = "`std` has no effect on modules of `prebuilt` [OFF502]";
         for (text, line) in [
             (format!("{keys}{images}"), "3:1"),
             (format!("{keys}{hip}{images}std = \"c++17\"\n"), "12:1"),
@@ -335,7 +336,10 @@ pub(crate) mod tests {
         );
         assert_eq!(
             checked(folder.path(), &text),
-            Err("Cargo.toml:6:1: `define` has no effect on modules of `prebuilt`".to_owned())
+            Err(
+                "Cargo.toml:6:1: `define` has no effect on modules of `prebuilt` [OFF502]"
+                    .to_owned()
+            )
         );
     }
 
@@ -360,7 +364,8 @@ pub(crate) mod tests {
             assert_eq!(rejects(name), None, "{name}");
         }
         for (name, hint) in [("gpus", "; did you mean `gpu`?"), ("a", "")] {
-            let expected = format!("Cargo.toml:10:1: the package has no feature `{name}`{hint}");
+            let expected =
+                format!("Cargo.toml:10:1: the package has no feature `{name}`{hint} [OFF505]");
             assert_eq!(rejects(name), Some(expected));
         }
     }

@@ -377,7 +377,7 @@ fn unknown(name: &str, structure: &[&str]) -> String {
         .chain(structure.iter().copied());
     let listed: Vec<String> = names.clone().map(|name| format!("`{name}`")).collect();
     format!(
-        "unknown key `{name}`{}\nhint: the keys are {}",
+        "unknown key `{name}`{} [OFF501]\nhint: the keys are {}",
         settings::nearest(name, names),
         listed.join(", ")
     )
@@ -476,9 +476,12 @@ mod tests {
         let with = |line: &str| format!("{head}{line}\n");
         rejects(
             &with("target_s = []"),
-            "Cargo.toml:2:1: unknown key `target_s`; did you mean `targets`?",
+            "Cargo.toml:2:1: unknown key `target_s`; did you mean `targets`? [OFF501]",
         );
-        rejects(&with("  wave = 1"), "Cargo.toml:2:3: unknown key `wave`");
+        rejects(
+            &with("  wave = 1"),
+            "Cargo.toml:2:3: unknown key `wave` [OFF501]",
+        );
         rejects(
             &with("rdc = \"off\""),
             "Cargo.toml:2:7: `rdc`: expected `true` or `false`, found string",

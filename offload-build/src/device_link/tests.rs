@@ -636,7 +636,7 @@ fn says_what_is_missing_where_it_was_searched_and_how_to_get_it() {
     assert_eq!(
         case.plan().unwrap_err(),
         "`libomptarget-amdgpu-gfx906.bc` not found (searched: lib, lib64, \
-         lib/x86_64-unknown-linux-gnu, lib/x86_64-linux-gnu)\n\
+         lib/x86_64-unknown-linux-gnu, lib/x86_64-linux-gnu) [OFF606]\n\
          hint: this LLVM has OpenMP's device runtime for gfx90a; name one of these, or take another release"
     );
     let no_clang = Case {
@@ -646,7 +646,7 @@ fn says_what_is_missing_where_it_was_searched_and_how_to_get_it() {
     };
     let error = no_clang.plan().unwrap_err();
     assert!(
-        error.starts_with("`clang` not found (searched: PATH)\nhint: "),
+        error.starts_with("`clang` not found (searched: PATH) [OFF605]\nhint: "),
         "{error}"
     );
     let intel = Case {
@@ -657,7 +657,7 @@ fn says_what_is_missing_where_it_was_searched_and_how_to_get_it() {
     };
     assert_eq!(
         intel.plan().unwrap_err(),
-        "`spirv-link` not found (searched: PATH)\n\
+        "`spirv-link` not found (searched: PATH) [OFF605]\n\
          hint: install the tools of SPIR-V (Debian, Ubuntu: `apt install spirv-tools`; Fedora: `dnf install spirv-tools`; \
          Arch: `pacman -S spirv-tools`; conda-forge: `conda install spirv-tools`)"
     );
@@ -689,7 +689,7 @@ fn says_that_lld_is_missing_before_anything_runs() {
     for case in [&amd, &foreign, &hip] {
         assert_eq!(
             case.plan().unwrap_err(),
-            "`ld.lld` not found (searched: bin)\n\
+            "`ld.lld` not found (searched: bin) [OFF605]\n\
              hint: install lld of clang's release (Debian, Ubuntu: `apt install lld-22`; Fedora: `dnf install lld`; \
              Arch: `pacman -S lld`; conda-forge: `conda install lld`)",
             "{}",

@@ -96,7 +96,7 @@ fn amd(
             Ok(folder) => Some(folder),
             Err(searched) => {
                 return DeviceLibraries::Missing(format!(
-                    "ROCm's device libraries are missing: `ocml.bc` not found (searched: {}); {} or set ROCM_PATH to ROCm's root",
+                    "ROCm's device libraries are missing: `ocml.bc` not found (searched: {}) [OFF604]; {} or set ROCM_PATH to ROCm's root",
                     searched.join(", "),
                     Need::DeviceLibraries.install(None)
                 ));
@@ -205,7 +205,7 @@ fn nvidia(target: &Target, search: &Search) -> DeviceLibraries {
                 .collect();
             searched.dedup();
             DeviceLibraries::Missing(format!(
-                "CUDA's device library is missing: `nvvm/libdevice/libdevice.10.bc` not found (searched: {}); {} and set CUDA_PATH to its root",
+                "CUDA's device library is missing: `nvvm/libdevice/libdevice.10.bc` not found (searched: {}) [OFF604]; {} and set CUDA_PATH to its root",
                 searched.join(", "),
                 Need::CudaToolkit.install(None)
             ))

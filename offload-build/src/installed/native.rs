@@ -125,7 +125,7 @@ impl<'a> Native<'a> {
             .collect();
         let example = if takes("gfx900") { "gfx90a" } else { "sm_80" };
         Err(Error::new(format_args!(
-            "{}: `native`: no GPU found: {}\n\
+            "{}: `native`: no GPU found: {} [OFF607]\n\
              hint: name the processors: OFFLOAD_TARGETS={example} replaces `targets`",
             settings.origin("targets"),
             asked.join("; ")

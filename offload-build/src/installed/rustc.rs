@@ -106,7 +106,7 @@ impl Rustc {
             problems => problems.join("; "),
         };
         Err(Error::missing(format_args!(
-            "module `{}`: no rustc for its kernels: {listed}\nhint: {}, set `compiler` or OFFLOAD_RUSTC to another rustc, \
+            "module `{}`: no rustc for its kernels: {listed} [OFF608]\nhint: {}, set `compiler` or OFFLOAD_RUSTC to another rustc, \
              or build without device code: OFFLOAD_MISSING=stub",
             module.name,
             Need::Rustc.install(None)

@@ -273,7 +273,7 @@ impl Sdk {
     fn not_found(&self, searched: &[PathBuf]) -> String {
         let searched: Vec<String> = searched.iter().map(|root| shown(root)).collect();
         format!(
-            "`{}` not found (searched: {}, and {} name others)\nhint: {} and name its root by {}",
+            "`{}` not found (searched: {}, and {} name others) [OFF604]\nhint: {} and name its root by {}",
             self.header,
             searched.join(", "),
             self.variables.join(", "),

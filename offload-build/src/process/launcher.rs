@@ -147,7 +147,9 @@ mod tests {
         );
         let error = line("ccache -x").unwrap_err();
         assert!(
-            error.starts_with("`ccache -x` not found (searched: PATH for `ccache`)\nhint: "),
+            error.starts_with(
+                "`ccache -x` not found (searched: PATH for `ccache`) [OFF605]\nhint: "
+            ),
             "{error}"
         );
         let of_rustc = |wrapper: &str| Launcher::of_rustc(wrapper, &search).is_some();

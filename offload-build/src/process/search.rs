@@ -103,12 +103,16 @@ impl NotFound {
 impl fmt::Display for NotFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (program, searched) = (&self.program, self.searched.join(", "));
-        write!(f, "`{program}` not found (searched: {searched})\nhint: ")?;
         match self.supported.as_slice() {
-            [] => f.write_str(&self.hint),
+            [] => write!(
+                f,
+                "`{program}` not found (searched: {searched}) [OFF605]\nhint: {}",
+                self.hint
+            ),
             known => write!(
                 f,
-                "this LLVM has OpenMP's device runtime for {}; name one of these, or take another release",
+                "`{program}` not found (searched: {searched}) [OFF606]\n\
+                 hint: this LLVM has OpenMP's device runtime for {}; name one of these, or take another release",
                 known.join(", ")
             ),
         }

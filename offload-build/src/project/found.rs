@@ -257,7 +257,12 @@ impl Here<'_> {
         ];
         let found = names.iter().filter_map(|name| {
             let path = self.search.program(&[name])?;
-            let version = self.answer(&path, &["--version"], first);
+            // Its `--version` is also that of the linker that it runs, which programs started from here must not ask for.
+            let question = match *name {
+                "offload-link" => "--print-offload-abi",
+                _ => "--version",
+            };
+            let version = self.answer(&path, &[question], first);
             Some(tool(ToolGroup::Linkers, *name, path, version))
         });
         found.collect()

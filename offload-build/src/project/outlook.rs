@@ -139,11 +139,11 @@ mod tests {
 
     #[test]
     fn keeps_the_reason_of_a_target() {
-        let error = "module `kernels`: no image for `sm_80`: `ptxas` not found (searched: PATH)\nhint: install it\n\
+        let error = "module `kernels`: no image for `sm_80`: `ptxas` not found (searched: PATH) [OFF605]\nhint: install it\n\
                      hint: OFFLOAD_TARGETS= builds the other targets; OFFLOAD_MISSING=skip leaves out the targets that cannot be built";
         assert_eq!(
             reason(error, "sm_80"),
-            "`ptxas` not found (searched: PATH)\nhint: install it"
+            "`ptxas` not found (searched: PATH) [OFF605]\nhint: install it"
         );
         assert_eq!(reason("no clang", "sm_80"), "no clang");
     }

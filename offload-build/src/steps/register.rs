@@ -54,10 +54,10 @@ impl Registration {
         let entries = Entries::of(&self.hosts)?.ok_or_else(|| {
             Error::new(match self.images.language {
                 Language::OpenMp => {
-                    "no target region and no `declare target` variable in any source\n\
+                    "no target region and no `declare target` variable in any source [OFF703]\n\
                      hint: write `#pragma omp target` in one of `sources`"
                 }
-                _ => "no kernel in any source\nhint: write a `__global__` function in one of `sources`",
+                _ => "no kernel in any source [OFF703]\nhint: write a `__global__` function in one of `sources`",
             })
         })?;
         let anchor = format!("{}_anchor", self.unique);

@@ -65,7 +65,7 @@ impl fmt::Display for Method {
 pub(super) fn not_built(method: Method, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(
         f,
-        "{method} is not built in (the cargo feature `{method}` of `offload-build` is off)"
+        "{method} is not built in (the cargo feature `{method}` of `offload-build` is off) [OFF507]"
     )
 }
 

@@ -1,27 +1,67 @@
-//! `cargo offload explain`: the meaning of a code of `verify`.
+//! `cargo offload explain`: the meaning of a code of `verify`, or of an error of a build or link.
 
 use std::io::Write;
 
-use offload_formats::container::verify::FindingCode;
+use offload_formats::container::verify::{FindingCode, Severity};
 use serde::Serialize;
 
 use super::error::CargoOffloadError;
+use super::error_codes::{self, ErrorSection};
 use super::text::{Align, NAME, TextTable};
 use crate::json as json_text;
 
-/// Explains a code of `verify`: what it means, how runtimes react, what to do.
+/// Explains a code of `verify`, or of an error of a build or link: what it means, and what to do.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  cargo offload explain OFF112
+  cargo offload explain OFF112    # a finding of `cargo offload verify`
+  cargo offload explain OFF601    # an error of a build
   cargo offload explain           # lists all codes")]
 pub(super) struct ExplainLine {
     /// The code, such as OFF112; without one, all codes are listed.
-    #[arg(value_name = "CODE", value_parser = parse_code)]
-    code: Option<FindingCode>,
+    #[arg(value_name = "CODE", value_parser = parse_any)]
+    code: Option<Explained>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// Something that has a code.
+#[derive(Clone, Copy, Debug)]
+enum Explained {
+    Finding(FindingCode),
+    Error(ErrorSection),
+}
+
+impl Explained {
+    /// Returns all, in the order of their codes.
+    fn all() -> Vec<Self> {
+        let findings = FindingCode::ALL.iter().copied().map(Self::Finding);
+        findings
+            .chain(error_codes::sections().map(Self::Error))
+            .collect()
+    }
+
+    fn code(self) -> &'static str {
+        match self {
+            Self::Finding(code) => code.code(),
+            Self::Error(section) => section.code,
+        }
+    }
+
+    fn severity(self) -> &'static str {
+        match self {
+            Self::Finding(code) => code.severity().name(),
+            Self::Error(_) => Severity::Error.name(),
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Finding(code) => code.title(),
+            Self::Error(section) => section.title,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -35,22 +75,27 @@ struct ExplainedCode {
     code: &'static str,
     severity: &'static str,
     title: &'static str,
+    /// For errors, the section of `docs/troubleshooting.md`, which has the actions, too.
     meaning: &'static str,
-    action: &'static str,
+    action: Option<&'static str>,
 }
 
 /// Prints one code, or lists all.
 pub(super) fn run(line: &ExplainLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
-    let codes = line
-        .code
-        .map_or(FindingCode::ALL.to_vec(), |code| vec![code]);
+    let codes = line.code.map_or_else(Explained::all, |code| vec![code]);
     let written = if line.json {
-        let codes = codes.iter().map(|code| ExplainedCode {
-            code: code.code(),
-            severity: code.severity().name(),
-            title: code.title(),
-            meaning: code.meaning(),
-            action: code.action(),
+        let codes = codes.iter().map(|explained| {
+            let (meaning, action) = match explained {
+                Explained::Finding(code) => (code.meaning(), Some(code.action())),
+                Explained::Error(section) => (section.text, None),
+            };
+            ExplainedCode {
+                code: explained.code(),
+                severity: explained.severity(),
+                title: explained.title(),
+                meaning,
+                action,
+            }
         });
         let codes = codes.collect();
         out.write_all(json_text::text(&ExplainDocument { schema: 1, codes }).as_bytes())
@@ -62,26 +107,40 @@ pub(super) fn run(line: &ExplainLine, out: &mut impl Write) -> Result<(), CargoO
     written.map_err(CargoOffloadError::unwritten)
 }
 
-/// Reads a code of a command line.
+/// Reads any code of a command line.
+fn parse_any(text: &str) -> Result<Explained, String> {
+    match error_codes::find(text) {
+        Some(section) => Ok(Explained::Error(section)),
+        None => parse_code(text).map(Explained::Finding),
+    }
+}
+
+/// Reads a code of `verify` of a command line.
 pub(super) fn parse_code(text: &str) -> Result<FindingCode, String> {
     let code = FindingCode::find(text);
     code.ok_or_else(|| "`cargo offload explain` lists all codes".to_owned())
 }
 
-fn explain(code: FindingCode, out: &mut impl Write) -> std::io::Result<()> {
-    let (name, severity) = (code.code(), code.severity().name());
-    writeln!(out, "{NAME}{name}{NAME:#} ({severity}): {}\n", code.title())?;
-    for line in wrapped(code.meaning()) {
-        writeln!(out, "{line}")?;
+fn explain(explained: Explained, out: &mut impl Write) -> std::io::Result<()> {
+    let (name, severity) = (explained.code(), explained.severity());
+    let title = explained.title();
+    writeln!(out, "{NAME}{name}{NAME:#} ({severity}): {title}\n")?;
+    match explained {
+        Explained::Error(section) => writeln!(out, "{}", section.text),
+        Explained::Finding(code) => {
+            for line in wrapped(code.meaning()) {
+                writeln!(out, "{line}")?;
+            }
+            writeln!(out)?;
+            for line in wrapped(&format!("Next: {}", code.action())) {
+                writeln!(out, "{line}")?;
+            }
+            Ok(())
+        }
     }
-    writeln!(out)?;
-    for line in wrapped(&format!("Next: {}", code.action())) {
-        writeln!(out, "{line}")?;
-    }
-    Ok(())
 }
 
-fn list(codes: &[FindingCode], out: &mut impl Write) -> std::io::Result<()> {
+fn list(codes: &[Explained], out: &mut impl Write) -> std::io::Result<()> {
     let plain = anstyle::Style::new();
     let mut table = TextTable::new([
         (Align::Left, NAME),
@@ -89,7 +148,7 @@ fn list(codes: &[FindingCode], out: &mut impl Write) -> std::io::Result<()> {
         (Align::Left, plain),
     ]);
     for code in codes {
-        table.push([code.code(), code.severity().name(), code.title()].map(str::to_owned));
+        table.push([code.code(), code.severity(), code.title()].map(str::to_owned));
     }
     table.print("", out)
 }

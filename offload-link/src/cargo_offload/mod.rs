@@ -9,7 +9,8 @@
 //! | `extract.rs`     | `extract`: images as files |
 //! | `compress.rs`    | `compress`, `decompress`: bundles with another compression |
 //! | `verify.rs`      | `verify`: what is wrong with the device code of files |
-//! | `explain.rs`     | `explain`: the meaning of a code of `verify` |
+//! | `explain.rs`     | `explain`: the meaning of a code of `verify`, or of an error |
+//! | `error_codes.rs` | sections of `docs/troubleshooting.md` with a code |
 //! | `prune.rs`       | `prune`: files without the images of some targets |
 //! | `project.rs`     | `new`, `init`, `build`, `run`, `test`, `install`, `plan`, `config`, `doctor`, `targets`, `schema`: a package, and the machine that builds it |
 //! | `selection.rs`   | options that select images |
@@ -27,6 +28,7 @@ mod archive;
 mod compress;
 mod digest;
 mod error;
+mod error_codes;
 mod explain;
 mod extract;
 mod image_text;

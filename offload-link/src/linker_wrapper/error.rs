@@ -110,7 +110,7 @@ impl fmt::Display for LinkError {
             Self::Read(failure) => write!(f, "{failure}"),
             Self::NoLinkerPath => f.write_str("linker path missing, must pass 'linker-path'"),
             Self::Recursion => f.write_str(
-                "the program found as the real linker is `offload-link` itself\n\
+                "the program found as the real linker is `offload-link` itself [OFF804]\n\
                  hint: set OFFLOAD_CC to the compiler driver that should link",
             ),
             Self::Start { program, source } => {
@@ -118,7 +118,7 @@ impl fmt::Display for LinkError {
                 write!(f, "cannot start the host linker `{program}`: ")?;
                 match source.kind() {
                     io::ErrorKind::NotFound => f.write_str(
-                        "not found\nhint: install it, or name another with OFFLOAD_CC or --linker-path",
+                        "not found [OFF803]\nhint: install it, or name another with OFFLOAD_CC or --linker-path",
                     ),
                     _ => write!(f, "{source}"),
                 }
@@ -148,11 +148,11 @@ impl fmt::Display for LinkError {
             }
             Self::Container { kind, problem } => write!(f, "{kind} images: {problem}"),
             Self::NothingLinked { reasons } => {
-                let title = "none of the device code that was found can be linked";
+                let title = "none of the device code that was found can be linked [OFF806]";
                 write!(f, "{title}\n{}", reasons.join("\n"))
             }
             Self::Dropped { images } => {
-                let title = "some images were not linked (-Werror=dropped-image)";
+                let title = "some images were not linked (-Werror=dropped-image) [OFF805]";
                 write!(f, "{title}\n{}", images.join("\n"))
             }
             Self::MixedEntries {
@@ -161,7 +161,7 @@ impl fmt::Display for LinkError {
                 second,
             } => write!(
                 f,
-                "{section}: offload entries of {:#x} bytes in {}, of {:#x} bytes in {}\n\
+                "{section}: offload entries of {:#x} bytes in {}, of {:#x} bytes in {} [OFF807]\n\
                  hint: compile both with the same release of LLVM",
                 first.1, first.0, second.1, second.0
             ),

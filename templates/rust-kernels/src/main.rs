@@ -4,7 +4,7 @@ use {{crate_name}}::{images, saxpy_on_cpu, saxpy_on_gpu};
 fn main() -> Result<(), Error> {
     let kernel = images::kernel::saxpy;
     for image in kernel.images {
-        println!("{} for {}: {} registers", kernel.name, image.target, image.registers.unwrap_or_default());
+        println!("{} for {}: {} bytes of arguments", kernel.name, image.target, image.arguments_size);
     }
     let mut y = [0.0; 3];
     match Device::first() {

@@ -290,7 +290,7 @@ pub(crate) fn compress(
     if !how.0.is_built_in() {
         let version = env!("CARGO_PKG_VERSION");
         let problem = format!(
-            "`{text}` needs a feature of `offload-build`\n\
+            "`{text}` needs a feature of `offload-build` [OFF507]\n\
              hint: in `[build-dependencies]`, write `offload-build = {{ version = \"{version}\", features = [\"{}\"] }}`",
             how.0
         );

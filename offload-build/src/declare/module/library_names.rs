@@ -17,13 +17,15 @@ pub(crate) struct LibraryNames {
 impl LibraryNames {
     /// Reads the libraries of `settings`, which may be those of one target; `root` is the package's folder.
     pub(crate) fn new(settings: &Settings, root: &Path) -> Result<Self, Error> {
-        let paths = settings.list("archives").iter().map(|text| {
-            let path = root.join(text);
-            match readable::is_file(&path)? {
-                true => Ok(path),
-                false => Err(settings.error_at("archives", format_args!("`{text}`: no such file"))),
-            }
-        });
+        let paths =
+            settings.list("archives").iter().map(|text| {
+                let path = root.join(text);
+                match readable::is_file(&path)? {
+                    true => Ok(path),
+                    false => Err(settings
+                        .error_at("archives", format_args!("`{text}`: no such file [OFF506]"))),
+                }
+            });
         Ok(Self {
             archives: paths.collect::<Result<_, Error>>()?,
             link: settings.list("link").to_vec(),

@@ -60,10 +60,10 @@ pub(crate) fn sources(
                     text.trim_end_matches('/')
                 ),
                 _ if text.contains('{') => {
-                    "no such file\nhint: patterns have no braces: list a pattern for each"
+                    "no such file [OFF506]\nhint: patterns have no braces: list a pattern for each"
                         .to_owned()
                 }
-                _ => "no such file".to_owned(),
+                _ => "no such file [OFF506]".to_owned(),
             }));
         }
         if let Some(star) = star {

@@ -73,7 +73,7 @@ impl Target {
                     None => nearest(written, known),
                 };
                 Err(format!(
-                    "`{written}` is not a valid target: expected a processor (`gfx90a`, `sm_80`) or a host triple{hint}"
+                    "`{written}` is not a valid target: expected a processor (`gfx90a`, `sm_80`) or a host triple{hint} [OFF503]"
                 ))
             }
         }
@@ -88,7 +88,7 @@ impl Target {
         let near = spelling::nearest_processor(processor);
         let near = near.map(|near| format!("; did you mean `{near}`?"));
         Some(format!(
-            "`{processor}` is not a known processor{}",
+            "`{processor}` is not a known processor{} [OFF504]",
             near.unwrap_or_default()
         ))
     }
@@ -154,7 +154,10 @@ pub(crate) fn targets(
         let mut target =
             Target::parse(text).map_err(|problem| settings.error_at("targets", problem))?;
         if !target.is_target_of(language) {
-            let problem = format!("`{text}` is not a valid target of `{}`", language.name());
+            let problem = format!(
+                "`{text}` is not a valid target of `{}` [OFF503]",
+                language.name()
+            );
             return Err(settings.error_at("targets", problem));
         }
         if let Some(same) = targets.iter().find(|other| other.makes_same_image(&target)) {
@@ -253,13 +256,13 @@ mod tests {
         for written in ["gpu", "compute_", "compute_x", "compute_80:xnack+"] {
             assert_eq!(
                 error(written),
-                format!("`{written}` is not a valid target: {expected}")
+                format!("`{written}` is not a valid target: {expected} [OFF503]")
             );
         }
         assert_eq!(
             error("x86-64-pc-linux-gnu"),
             format!(
-                "`x86-64-pc-linux-gnu` is not a valid target: {expected}; did you mean `x86_64-pc-linux-gnu`?"
+                "`x86-64-pc-linux-gnu` is not a valid target: {expected}; did you mean `x86_64-pc-linux-gnu`? [OFF503]"
             )
         );
     }

@@ -136,10 +136,10 @@ fn parse(answer: &str) -> BTreeSet<String> {
 fn no_clang(module: &Module, problem: &str, hint: Option<String>) -> Error {
     let name = &module.name;
     if let Some(hint) = hint {
-        let problem = format!("module `{name}`: no compiler for its SDK: {problem}");
+        let problem = format!("module `{name}`: no compiler for its SDK: {problem} [OFF603]");
         return Error::missing(format_args!("{problem}\nhint: {hint}"));
     }
-    let problem = format!("module `{name}`: no compiler for its targets: {problem}");
+    let problem = format!("module `{name}`: no compiler for its targets: {problem} [OFF602]");
     // No release knows it, so none helps; what may be meant follows.
     if module.is_doubtful() {
         return Error::missing(problem);

@@ -159,7 +159,7 @@ fn readers(module: &Module, rustc: &Rustc, found: Vec<Llvm>) -> Result<Vec<Llvm>
     });
     let others: Vec<String> = others.collect();
     let others = match others.as_slice() {
-        [] => "none is in PATH".to_owned(),
+        [] => "none is in PATH [OFF601]".to_owned(),
         others => format!("found {}", others.join(", ")),
     };
     Err(Error::missing(format_args!(
@@ -243,16 +243,18 @@ fn not_found(module: &Module, found: &[Llvm]) -> Error {
     let folder = |llvm: &Llvm| format!("no libomptarget.so in {}/lib", llvm.prefix.display());
     let (declared, name) = (module.declared_compiler(), &module.name);
     let problem = match (declared, found) {
-        (Some(declared), []) => format!("`compiler`: `{declared}` is not an executable file"),
+        (Some(declared), []) => {
+            format!("`compiler`: `{declared}` is not an executable file [OFF601]")
+        }
         (Some(declared), [first, ..]) => {
-            format!("`compiler`: `{declared}` has {}", folder(first))
+            format!("`compiler`: `{declared}` has {} [OFF606]", folder(first))
         }
         (None, _) => {
             let without = |llvm: &Llvm| format!("{} ({})", llvm.clang.display(), folder(llvm));
             let saw: Vec<String> = found.iter().map(without).collect();
             let saw = match saw.as_slice() {
-                [] => "none is in PATH".to_owned(),
-                saw => format!("found {}", saw.join(", ")),
+                [] => "none is in PATH [OFF601]".to_owned(),
+                saw => format!("found {} [OFF606]", saw.join(", ")),
             };
             let searched = "searched PATH for clang-24 to clang-16 and clang";
             let language = module.language.name();

@@ -272,9 +272,11 @@ impl Images {
 pub(crate) fn no_kernel(language: Language) -> Error {
     Error::new(match language {
         Language::Rust => {
-            "no kernel in the crate\nhint: write a function with the attribute `#[offload_device::kernel]` in it"
+            "no kernel in the crate [OFF703]\nhint: write a function with the attribute `#[offload_device::kernel]` in it"
         }
-        _ => "no kernel in any source\nhint: write a `__global__` function in one of `sources`",
+        _ => {
+            "no kernel in any source [OFF703]\nhint: write a `__global__` function in one of `sources`"
+        }
     })
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct SymbolHints {
 
 impl SymbolHints {
     /// Returns the hint for a command that failed with this output.
-    pub(crate) fn of(&self, output: &str) -> &str {
+    pub(crate) fn of(&self, output: &str) -> String {
         let has = |words: &[&str]| words.iter().any(|word| output.contains(word));
         // Of lld, llvm-link, nvlink and GNU ld.
         if has(&[
@@ -24,18 +24,27 @@ impl SymbolHints {
             "Multiple definition",
             "multiple definition",
         ]) {
-            return self.duplicate;
+            return with_code(self.duplicate, " [OFF702]");
         }
         if let Some((_, hint)) = self.others.iter().find(|(word, _)| has(&[word])) {
-            return hint;
+            return (*hint).to_owned();
         }
         // The second is of ptxas.
         if !has(&["undefined", "Unresolved extern"]) {
-            return "";
+            return String::new();
         }
-        match &self.library {
+        let hint = match &self.library {
             Some((prefixes, hint)) if has(prefixes) => hint,
             _ => self.undefined,
-        }
+        };
+        with_code(hint, " [OFF701]")
+    }
+}
+
+fn with_code(hint: &str, code: &str) -> String {
+    // The hint for a missing library has its own.
+    match hint.is_empty() || hint.contains("[OFF") {
+        true => hint.to_owned(),
+        false => format!("{hint}{code}"),
     }
 }

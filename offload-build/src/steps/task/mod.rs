@@ -229,7 +229,7 @@ impl Task {
         run_all(&self.commands, &variables).map_err(|error| {
             let _ = fs::remove_file(part);
             let hint = self.hints.of(error.output());
-            TaskError::Command(Box::new(error), hint.to_owned())
+            TaskError::Command(Box::new(error), hint)
         })
     }
 

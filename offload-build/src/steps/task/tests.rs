@@ -122,7 +122,7 @@ fn hints_at_undefined_symbols_that_the_program_tells_of() {
     };
     let error = fails("echo 'undefined symbol: f' >&2; exit 1");
     assert!(
-        error.ends_with("undefined symbol: f\nhint: elsewhere"),
+        error.ends_with("undefined symbol: f\nhint: elsewhere [OFF701]"),
         "{error}"
     );
     // Its command line is not what it tells.

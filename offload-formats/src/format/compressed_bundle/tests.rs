@@ -359,7 +359,7 @@ fn names_the_problem_and_its_place() {
 
 #[test]
 fn names_the_cargo_feature_that_is_missing() {
-    let text = "zlib is not built in (the cargo feature `zlib` of `offload-build` is off)";
+    let text = "zlib is not built in (the cargo feature `zlib` of `offload-build` is off) [OFF507]";
     let method = Method::Zlib;
     assert_eq!(
         CompressedBundleError::NotBuilt { method }.to_string(),

@@ -336,7 +336,7 @@ mod tests {
         };
         assert_eq!(
             too_old(&[old], Some(22)).unwrap_err().to_string(),
-            "`clang-22` not found (searched: /usr/lib/llvm-19/bin/clang-19 is of LLVM 19)\n\
+            "`clang-22` not found (searched: /usr/lib/llvm-19/bin/clang-19 is of LLVM 19) [OFF605]\n\
              hint: the device code was compiled by LLVM 22, which older releases do not read: install clang (Debian, \
              Ubuntu: `apt install clang-22 lld-22 llvm-22`; Fedora: `dnf install clang lld llvm`; Arch: `pacman -S clang \
              lld llvm`; conda-forge: `conda install clangxx lld llvm-tools`), of that release or a newer one"
