@@ -295,3 +295,77 @@ fn keeps_the_rustc_of_the_manifest_beside_a_clang_for_all_packages() {
     let rustc = planned("other/rustc");
     assert!(has(&rustc, "RUSTC=other/rustc "), "{rustc}");
 }
+
+/// Packages and profiles of one target folder share the sysroot: each triple's `core` is compiled once, also if two build
+/// scripts start at the same time. The crates themselves fail here: Cargo is no Cargo.
+#[test]
+fn compiles_core_once_for_all_packages() {
+    let Some(package) = package(KEYS, &["22"]) else {
+        return;
+    };
+    rustc(&package, "new/rustc", "1.97.0", BOTH, true);
+    let answers = fs::read_to_string(package.at("new/rustc")).unwrap();
+    let log = package.at("compiles");
+    let compile = format!(
+        "#!/bin/sh\nname= list=\nfor word in \"$@\"; do\n  case $word in --emit=*) list=${{word#*dep-info=}} ;; esac\n\
+         [ \"$last\" = --crate-name ] && name=$word\n  last=$word\ndone\n\
+         if [ \"$name\" ]; then\n  echo \"$name\" >> '{}'\n  sleep 0.5\n  echo \"$name:\" > \"$list\"\n  exit\nfi\n{}",
+        log.display(),
+        answers.trim_start_matches("#!/bin/sh\n")
+    );
+    package.put("new/rustc", &compile);
+    package.put("cargo", "#!/bin/sh\nexit 9\n");
+    fs::set_permissions(package.at("cargo"), fs::Permissions::from_mode(0o755)).unwrap();
+    let start = |out: &str| {
+        let mut script = script(&package);
+        script
+            .env_remove("OFFLOAD_DRY_RUN")
+            .env(
+                "PATH",
+                format!("{}:/usr/bin:/bin", package.at("bin").display()),
+            )
+            .env("OUT_DIR", package.at(out))
+            .env("OFFLOAD_RUSTC", package.at("new/rustc"))
+            .env("CARGO", package.at("cargo"))
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped());
+        script.spawn().unwrap()
+    };
+    let finish = |script: std::process::Child| {
+        let output = script.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            text.contains("cargo` failed (exit status: 9)"),
+            "{output:?}"
+        );
+    };
+    let cores = || {
+        let log = fs::read_to_string(&log).unwrap();
+        log.lines().filter(|name| *name == "core").count()
+    };
+    // Without Cargo's mark each package has a sysroot of its own.
+    finish(start("alone/debug/build/one-01/out"));
+    finish(start("alone/debug/build/two-02/out"));
+    assert_eq!(cores(), 4);
+    for target in ["target", "other"] {
+        package.put(&format!("{target}/CACHEDIR.TAG"), "");
+    }
+    let before = cores();
+    let both = [
+        "target/debug/build/one-01/out",
+        "target/release/build/two-02/out",
+    ];
+    let both = both.map(start);
+    both.into_iter().for_each(finish);
+    finish(start(
+        "target/x86_64-unknown-linux-gnu/debug/build/one-03/out",
+    ));
+    assert_eq!(cores(), before + 2);
+    assert!(package.at("target/offload").is_dir());
+    // Without the folder, as after `cargo clean`, it is made again.
+    fs::remove_dir_all(package.at("target/offload")).unwrap();
+    finish(start("target/debug/build/one-01/out"));
+    assert_eq!(cores(), before + 4);
+    finish(start("other/debug/build/one-01/out"));
+    assert_eq!(cores(), before + 6);
+}

@@ -21,6 +21,7 @@ mod inspect;
 mod project;
 mod prune;
 mod prune_objects;
+mod prune_openmp;
 mod prune_wheels;
 mod readme;
 mod registration_matrix;

@@ -20,7 +20,15 @@ const RUNTIME: &str = "
 int __hipPushCallConfiguration() { return 0; } int __hipPopCallConfiguration() { return 0; }
 int hipLaunchKernel() { return 0; } void __hipRegisterFunction() {} void __hipUnregisterFatBinary() {}
 void *__hipRegisterFatBinary() { return 0; }
+void __hipRegisterVar() {} void __hipRegisterManagedVar() {}
+void __hipRegisterSurface() {} void __hipRegisterTexture() {}
 ";
+/// Directory of `<offload/gpu.h>`, as an option.
+const INCLUDE: &str = concat!(
+    "-I",
+    env!("CARGO_MANIFEST_DIR"),
+    "/../offload-build/include"
+);
 
 fn cargo_offload(folder: &TempDir, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
@@ -61,11 +69,6 @@ fn put(folder: &TempDir, name: &str, content: &str) {
 fn library(folder: &TempDir, clang: &Path, flags: &[&str]) {
     put(folder, "k.hip", KERNEL);
     put(folder, "runtime.c", RUNTIME);
-    let include = concat!(
-        "-I",
-        env!("CARGO_MANIFEST_DIR"),
-        "/../offload-build/include"
-    );
     run(Command::new(clang)
         .args([
             "-x",
@@ -77,7 +80,7 @@ fn library(folder: &TempDir, clang: &Path, flags: &[&str]) {
             "k.hip",
             "-o",
             "k.o",
-            include,
+            INCLUDE,
         ])
         .args([
             "--no-offload-new-driver",
@@ -154,6 +157,204 @@ fn finds_what_is_broken_in_a_library() {
         changed(&["--update-section", ".hip_fatbin=other"]),
         ["OFF113"]
     );
+}
+
+/// Runs a program in the folder.
+fn done(folder: &TempDir, program: &Path, arguments: &[&str]) {
+    run(Command::new(program)
+        .args(arguments)
+        .current_dir(folder.path()));
+}
+
+/// Options of clang for relocatable device code of HIP.
+const DEVICE_CODE: [&str; 10] = [
+    "-x",
+    "hip",
+    "-fgpu-rdc",
+    "-nogpuinc",
+    "-nogpulib",
+    "-fPIC",
+    INCLUDE,
+    "--offload-arch=gfx90a",
+    "--offload-new-driver",
+    "-c",
+];
+
+/// clang-linker-wrapper of LLVM 19 and 22 aligns the section to 16, and the host code before it is small.
+#[test]
+fn finds_bundles_that_the_linker_wrapper_does_not_align() {
+    let folder = tempfile::tempdir().unwrap();
+    for (word, name) in [("llvm19", "clang-19"), ("llvm22", "clang-22")] {
+        let Some(clang) = tool(word, &[name]) else {
+            continue;
+        };
+        put(&folder, "k.hip", KERNEL);
+        put(&folder, "runtime.c", RUNTIME);
+        let compile = [&DEVICE_CODE[..], &["k.hip", "-o", "k.o"]].concat();
+        done(&folder, &clang, &compile);
+        done(
+            &folder,
+            Path::new("cc"),
+            &["-fPIC", "-w", "-c", "runtime.c"],
+        );
+        let link = ["-shared", "k.o", "runtime.o", "-nogpulib", "-o"];
+        // clang finds lld, which links device code, in the directory of LLVM's programs.
+        let bin = std::fs::canonicalize(&clang).unwrap();
+        let path = std::env::join_paths(
+            [bin.parent().unwrap().to_owned()]
+                .into_iter()
+                .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+        );
+        run(Command::new(&clang)
+            .args(link)
+            .args(["theirs.so", "--offload-link"])
+            .env("PATH", path.unwrap())
+            .current_dir(folder.path()));
+        assert_eq!(codes(&folder, "theirs.so"), ["OFF121"], "{name}");
+        let ours = Path::new(env!("CARGO_BIN_EXE_offload-link"));
+        let link = ["-shared", "k.o", "runtime.o", "-o", "ours.so"];
+        done(&folder, ours, &link);
+        assert_eq!(codes(&folder, "ours.so"), [""; 0], "{name}");
+    }
+}
+
+/// A macro that is not defined removes the kernels of `sm_80`.
+const CUDA: &str = "
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900 || defined(WITH_80)
+extern \"C\" __global__ void plain(float *x) { x[threadIdx.x] += 1; }
+#endif
+namespace n { template <typename T> __global__ void scale(T *x) { x[threadIdx.x] *= 2; } }
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900 || defined(WITH_80)
+void start(float *x) { n::scale<<<1, 64>>>(x); plain<<<1, 64>>>(x); }
+#endif
+int main() { return 0; }
+";
+
+#[test]
+fn checks_programs_of_nvcc() {
+    let (Some(nvcc), Some(objcopy)) = (tool("cuda", &["nvcc"]), program("objcopy")) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    put(&folder, "k.cu", CUDA);
+    let cuda = nvcc.parent().unwrap().parent().unwrap().join("lib64");
+    let libraries = format!("-L{}", cuda.display());
+    let both = "-gencode=arch=compute_80,code=[sm_80,compute_80]";
+    let newer = "-gencode=arch=compute_90,code=sm_90";
+    let compile = ["k.cu", both, newer, &libraries, "-cudart=shared"];
+    // nvcc adds an image without kernels to each program, for its device link.
+    let whole = [&compile[..], &["-DWITH_80", "-o", "whole"]].concat();
+    done(&folder, &nvcc, &whole);
+    assert_eq!(codes(&folder, "whole"), [""; 0]);
+    done(&folder, &objcopy, &["--strip-all", "whole", "stripped"]);
+    assert_eq!(codes(&folder, "stripped"), [""; 0]);
+    done(&folder, &nvcc, &[&compile[..], &["-o", "part"]].concat());
+    // Both images for 8.0, and nvcc's.
+    assert_eq!(codes(&folder, "part"), ["OFF301", "OFF301", "OFF301"]);
+    // The address of the section is a multiple of 4 only.
+    let object = [&compile[..], &["-DWITH_80", "-c", "-o", "k.o"]].concat();
+    done(&folder, &nvcc, &object);
+    let unaligned = "--set-section-alignment=.nv_fatbin=1";
+    done(&folder, &objcopy, &[unaligned, "k.o"]);
+    let link = ["k.o", "-Wl,--section-start=.nv_fatbin=0x800004", &libraries];
+    let libraries = ["-lcudart", "-lstdc++", "-o", "unaligned"];
+    done(&folder, Path::new("c++"), &[&link[..], &libraries].concat());
+    assert_eq!(codes(&folder, "unaligned"), ["OFF123"]);
+}
+
+#[test]
+fn finds_device_code_that_nobody_linked() {
+    let folder = tempfile::tempdir().unwrap();
+    let (Some(clang), Some(objcopy)) = (tool("llvm22", &["clang-22"]), program("objcopy")) else {
+        return;
+    };
+    library(&folder, &clang, &[]);
+    // Bitcode in place of a code object: the bundler writes it, clang embeds it into the host object.
+    let device = ["--cuda-device-only", "-emit-llvm", "k.hip", "-o", "k.bc"];
+    done(&folder, &clang, &[&DEVICE_CODE[..], &device].concat());
+    put(&folder, "host", "");
+    let bundler = Path::new(env!("CARGO_BIN_EXE_offload-bundler"));
+    done(
+        &folder,
+        bundler,
+        &[
+            "-type=o",
+            "-bundle-align=4096",
+            "-targets=host-x86_64-unknown-linux-gnu-,hipv4-amdgcn-amd-amdhsa--gfx90a",
+            "-input=host",
+            "-input=k.bc",
+            "-output=k.hipfb",
+        ],
+    );
+    let host = [
+        "-x",
+        "hip",
+        "-nogpuinc",
+        "-fPIC",
+        INCLUDE,
+        "--cuda-host-only",
+        "-Xclang",
+        "-fcuda-include-gpubinary",
+        "-Xclang",
+        "k.hipfb",
+        "-c",
+        "k.hip",
+        "-o",
+        "unlinked.o",
+    ];
+    done(&folder, &clang, &host);
+    let link = ["-shared", "-fPIC", "-w", "runtime.c", "unlinked.o", "-o"];
+    let cc = Path::new("cc");
+    done(&folder, cc, &[&link[..], &["unlinked.so"]].concat());
+    assert_eq!(codes(&folder, "unlinked.so"), ["OFF302"]);
+    // The images of an object, in a linked file that keeps their section.
+    let object = [&DEVICE_CODE[..], &["k.hip", "-o", "fat.o"]].concat();
+    done(&folder, &clang, &object);
+    let take = ["--dump-section=.llvm.offloading=images", "fat.o", "copy.o"];
+    done(&folder, &objcopy, &take);
+    let add = ["--add-section=.llvm.offloading=images", "lib.so", "kept.so"];
+    done(&folder, &objcopy, &add);
+    assert_eq!(codes(&folder, "kept.so"), ["OFF303"]);
+}
+
+#[test]
+fn finds_invalid_and_missing_wrappers() {
+    let folder = tempfile::tempdir().unwrap();
+    let (Some(clang), Some(objcopy)) = (tool("llvm22", &["clang-22"]), program("objcopy")) else {
+        return;
+    };
+    library(&folder, &clang, &[]);
+    let take = [
+        "--dump-section=.hip_fatbin=bundle",
+        "--dump-section=.hipFatBinSegment=wrapper",
+        "lib.so",
+        "copy.so",
+    ];
+    done(&folder, &objcopy, &take);
+    let wrapper = std::fs::read(folder.path().join("wrapper")).unwrap();
+    let changed = |offset: usize, value: u32| {
+        let mut wrapper = wrapper.clone();
+        wrapper[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
+        std::fs::write(folder.path().join("other"), wrapper).unwrap();
+        let change = ["--update-section=.hipFatBinSegment=other"];
+        let files = ["lib.so", "bad.so"];
+        done(&folder, &objcopy, &[&change[..], &files].concat());
+        codes(&folder, "bad.so")
+    };
+    // The magic of LLVM and the only version: nothing changed.
+    assert_eq!(changed(0, 0x4849_5046), [""; 0]);
+    // Then no wrapper registers the bundle.
+    assert_eq!(changed(0, 0x4849_5047), ["OFF402", "OFF403"]);
+    assert_eq!(changed(4, 2), ["OFF402", "OFF403"]);
+    // A library that loads its images by the module API.
+    put(
+        &folder,
+        "module.s",
+        ".section .hip_fatbin, \"a\"\n.p2align 12\n.globl images\nimages: .incbin \"bundle\"\n",
+    );
+    let link = ["-shared", "module.s", "-o", "module.so"];
+    done(&folder, Path::new("cc"), &link);
+    assert_eq!(codes(&folder, "module.so"), ["OFF403"]);
 }
 
 #[test]

@@ -14,3 +14,4 @@ pub(crate) mod rocm;
 pub(crate) mod runtimes;
 pub(crate) mod rustc;
 pub(crate) mod sdk;
+pub(crate) mod target_folder;

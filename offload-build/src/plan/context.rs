@@ -33,6 +33,8 @@ pub(crate) struct Context<'a> {
     /// The package's folder.
     pub(crate) root: &'a Path,
     pub(crate) out: &'a Path,
+    /// The folder for files that packages share; nothing if each has its own.
+    pub(crate) shared: Option<&'a Path>,
     pub(crate) host: &'a Host,
     pub(crate) debug: bool,
     /// Colors of the compiler's messages.

@@ -8,11 +8,15 @@ use crate::installed::rustc::Rustc;
 use crate::plan::context::Context;
 use crate::plan::stages::{Stage, step};
 use crate::steps::kernel_functions::KernelFunctions;
+use crate::steps::shared::SharedStep;
+use crate::steps::step::Step;
 use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
 use crate::steps::text_file::TextFile;
 use md5::{Digest, Md5};
+use offload_formats::names::Triple;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Hints for what rustc says of a crate of kernels.
 const HINTS: &[(&str, &str)] = &[(
@@ -72,14 +76,7 @@ impl Context<'_> {
         output: &Path,
         stages: &mut RustStages,
     ) -> Task {
-        let sysroot = Sysroot {
-            rustc,
-            triple: &target.triple,
-            folder: self
-                .out
-                .join("offload")
-                .join(format!("rust-{}", key(&rustc.identity))),
-        };
+        let sysroot = self.sysroot_of(rustc, &target.triple);
         let lists = self.sysroot(&sysroot, stages);
         let bitcode = output.with_extension("rust.bc");
         let crate_task = self.crate_task(kernels, &sysroot, target, lists, &bitcode);
@@ -110,6 +107,38 @@ impl Context<'_> {
         }
     }
 
+    /// Returns the sysroot for a triple, in a folder that has no other: packages share it, and none changes it for others.
+    fn sysroot_of<'a>(&self, rustc: &'a Rustc, triple: &'a Triple) -> Sysroot<'a> {
+        let sysroot = Sysroot {
+            rustc,
+            triple,
+            folder: PathBuf::new(),
+        };
+        let own = self.out.join("offload");
+        let name = key(&[
+            env!("CARGO_PKG_VERSION"),
+            &rustc.identity,
+            &sysroot.compile("core").to_string(),
+            COMPILER_BUILTINS,
+        ]
+        .join("\0"));
+        Sysroot {
+            folder: self.shared.unwrap_or(&own).join(format!("rust-{name}")),
+            ..sysroot
+        }
+    }
+
+    /// Makes a step of what packages share.
+    fn shared_step(&self, step_of: impl Step + 'static, output: &Path) -> Arc<dyn Step> {
+        match self.shared {
+            None => step(step_of),
+            Some(_) => step(SharedStep {
+                step: step_of,
+                output: output.to_owned(),
+            }),
+        }
+    }
+
     /// Plans the sysroot, once for all targets of a triple; returns files that change with it.
     fn sysroot(&self, sysroot: &Sysroot<'_>, stages: &mut RustStages) -> Vec<PathBuf> {
         let names = ["core", "compiler_builtins"];
@@ -127,19 +156,19 @@ impl Context<'_> {
             ..self.task(output)
         };
         let text = sysroot.source("compiler_builtins");
-        // The triples of a rustc share it.
-        if stages.texts.is_empty() {
-            stages.texts.push(step(TextFile {
-                path: text.clone(),
-                text: COMPILER_BUILTINS,
-            }));
-        }
+        let text_step = TextFile {
+            path: text.clone(),
+            text: COMPILER_BUILTINS,
+        };
+        stages.texts.push(self.shared_step(text_step, &text));
         let source = sysroot.source("core");
-        stages.cores.push(step(task("core", &core, vec![source])));
+        let core_task = task("core", &core, vec![source]);
+        stages.cores.push(self.shared_step(core_task, &core));
         let inputs = vec![text, core.clone()];
+        let builtins_task = task("compiler_builtins", &builtins, inputs);
         stages
             .builtins
-            .push(step(task("compiler_builtins", &builtins, inputs)));
+            .push(self.shared_step(builtins_task, &builtins));
         vec![core, builtins]
     }
 

@@ -9,6 +9,7 @@ use crate::inputs::libraries::Libraries;
 use crate::inputs::{prebuilt, unsafe_code};
 use crate::installed::host::Host;
 use crate::installed::machine::{Machine, Registrar};
+use crate::installed::target_folder::shared_folder;
 use crate::plan::{Context, Plan, plan_compiled, plan_prebuilt};
 use crate::run::unique::unique;
 use crate::steps::image_library::ImageLibrary;
@@ -85,7 +86,9 @@ pub(crate) fn prepare(
     let numbers = module.sources.iter();
     let numbers =
         numbers.filter_map(|source| Some((source.clone(), file_numbers::number(source)?)));
+    let shared = shared_folder(out);
     let context = Context {
+        shared: shared.as_deref(),
         compiler: &machine.compiler,
         rustc: machine.rustc.as_ref(),
         search: &machine.compiler.search,

@@ -12,6 +12,7 @@ pub(crate) mod kernel_functions;
 pub(crate) mod kernel_headers;
 pub(crate) mod pack;
 pub(crate) mod register;
+pub(crate) mod shared;
 pub(crate) mod step;
 pub(crate) mod take;
 pub(crate) mod task;

@@ -2,7 +2,7 @@
 //!
 //! | file | what is pruned |
 //! |---|---|
-//! | 64-bit little-endian ELF program or shared library | the sections `.hip_fatbin`, `.nv_fatbin`, `__nv_relfatbin` |
+//! | 64-bit little-endian ELF program or shared library | the sections `.hip_fatbin`, `.nv_fatbin`, `__nv_relfatbin`, and OpenMP's offload binaries |
 //! | such an object | the same, and sections of offload binaries |
 //! | an archive of these | its members |
 //! | a file of bundles, plain or compressed, of CUDA fat binaries, of offload binaries | the file |
@@ -18,6 +18,7 @@
 //! | `units.rs`, `binaries.rs` | units, and their replacements |
 //! | `elf_headers.rs` | file header, segments, sections |
 //! | `pointers.rs` | relocations, wrappers and symbols that point to units |
+//! | `tables.rs` | OpenMP's tables of images, which point into offload binaries |
 //! | `layout.rs` | where units go, which pages are cut, room for another program header |
 //! | `rewrite.rs` | the new file as pieces |
 //! | `object.rs` | an object, whose sections may move |
@@ -37,6 +38,7 @@ mod object;
 mod pointers;
 mod recompress;
 mod rewrite;
+mod tables;
 mod units;
 
 use crate::format::bytes::ReadAt;

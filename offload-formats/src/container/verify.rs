@@ -92,6 +92,9 @@ pub fn verify<S: Source>(
     for container in &inventory.containers {
         verifier.container(&open, container);
     }
+    verifier
+        .kernels
+        .report_images_without(&mut verifier.findings);
     if let Some(host) = host {
         program::check(&host, inventory, &verifier.kernels, &mut verifier.findings);
     }

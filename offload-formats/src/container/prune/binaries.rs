@@ -76,7 +76,11 @@ fn keep<'d, R: ReadAt<'d>>(
                 .trim_ascii_start()
                 .starts_with(b".version")
         });
-        choice.keeps_binary_entry(entry.arch(), is_ptx, processors)
+        match entry.arch() {
+            // Code for a CPU, or for any GPU.
+            "" | "generic" => choice.keeps_triple(entry.triple()),
+            arch => choice.keeps_binary_entry(arch, is_ptx, processors),
+        }
     });
     keep.collect()
 }

@@ -13,6 +13,7 @@ use crate::names::{EntryId, EntryKind, Processor, TargetId};
 /// | `gfx9`, `gfx11` | all processors of that major version, and their generic processors |
 /// | `gfx9-generic` | the generic processor |
 /// | `gfx10*`, `sm_9*` | names that start so |
+/// | `x86_64-pc-linux-gnu` | images of offload binaries without a processor, such as OpenMP's for CPUs; only to drop them |
 ///
 /// To keep a processor keeps what can run on it, too: its generic processor, SPIR-V, and, of NVIDIA's cubins in the
 /// same fat binary, the newest one of the same major version if there is none of its own.
@@ -105,12 +106,17 @@ impl PruneChoice {
         }
     }
 
+    /// Tells whether an image of an offload binary without a processor is kept.
+    pub(super) fn keeps_triple(&self, triple: &str) -> bool {
+        let is_named = |name: &String| match name.strip_suffix('*') {
+            Some(start) => triple.starts_with(start),
+            None => triple == name,
+        };
+        self.mode != ChoiceMode::Drop || !self.names.iter().any(is_named)
+    }
+
     /// Tells whether an image of an offload binary is kept. `processors` are those of all images that belong together.
     pub(super) fn keeps_binary_entry(&self, arch: &str, is_ptx: bool, processors: &[&str]) -> bool {
-        if arch.is_empty() || arch == "generic" {
-            // Code for a CPU, or for any GPU.
-            return true;
-        }
         let is_named = self.names.iter().any(|name| is_named(arch, name));
         match self.mode {
             _ if is_ptx && self.ptx == PtxChoice::Drop => false,

@@ -38,8 +38,13 @@ pub enum PruneProblem {
     Outside(OutOfBounds),
     /// The file has no section of bundles or fat binaries.
     NoImages,
-    /// The images are in a table of a program's own, as those of OpenMP and SYCL are.
+    /// The images of a linked file are in offload binaries, as those of OpenMP and SYCL are, and shall be compressed.
     LinkedTable,
+    /// No descriptor for OpenMP's runtime lists an image of a linked file.
+    NoDescriptor {
+        /// Offset of its offload binary.
+        offset: u64,
+    },
     /// Images are in sections of their own, `__CLANG_OFFLOAD_BUNDLE__…`.
     BundleSections,
     /// Damage in an archive.
@@ -126,7 +131,10 @@ impl PruneProblem {
     pub fn is_unsupported(&self) -> bool {
         matches!(
             self,
-            Self::LinkedTable | Self::BundleSections | Self::NestedArchive
+            Self::LinkedTable
+                | Self::NoDescriptor { .. }
+                | Self::BundleSections
+                | Self::NestedArchive
         )
     }
 
@@ -188,7 +196,12 @@ impl fmt::Display for PruneProblem {
                 "no section `.hip_fatbin`, `.nv_fatbin` or `__nv_relfatbin` with device images",
             ),
             Self::LinkedTable => f.write_str(
-                "the images of OpenMP or SYCL in a linked file are not pruned",
+                "the images of OpenMP or SYCL in a linked file are not compressed: their runtimes read them as they are",
+            ),
+            Self::NoDescriptor { offset } => write!(
+                f,
+                "no descriptor for OpenMP's runtime lists the image of the offload binary at offset {offset:#x}; \
+                 other images of offload binaries, such as those of SYCL, are not pruned in a linked file"
             ),
             Self::BundleSections => f.write_str(
                 "images in sections `__CLANG_OFFLOAD_BUNDLE__…` are not pruned",

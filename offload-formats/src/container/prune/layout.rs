@@ -19,6 +19,8 @@ pub(super) struct UnitSection {
     pub places: Vec<u64>,
     /// New size of the section in bytes.
     pub size: u64,
+    /// True if tables of images point into the units, which are offload binaries.
+    pub is_table: bool,
 }
 
 impl UnitSection {
@@ -49,8 +51,26 @@ impl UnitSection {
                 units,
                 places,
                 size: end,
+                is_table: false,
             }),
         }
+    }
+
+    /// Places the offload binaries of a linked program.
+    pub(super) fn of_table(
+        headers: &ElfHeaders,
+        index: usize,
+        mut units: Vec<PrunedUnit>,
+    ) -> Result<Self, PruneProblem> {
+        let alignment = headers.section(index).alignment;
+        for unit in &mut units {
+            if alignment.is_power_of_two() {
+                unit.alignment = unit.alignment.max(alignment.min(headers.page()));
+            }
+        }
+        let is_table = true;
+        let placed = Self::new(headers, index, units)?;
+        Ok(Self { is_table, ..placed })
     }
 }
 
@@ -120,6 +140,9 @@ impl PruneLayout {
         for section in &self.sections {
             let header = headers.section(section.index);
             map.sections.push(header.addresses());
+            if section.is_table {
+                map.tables.push(header.addresses());
+            }
             for (unit, place) in section.units.iter().zip(&section.places) {
                 let old = header.address + (unit.old.start - header.offset);
                 let moved = MovedUnit {

@@ -33,6 +33,10 @@ pub(super) struct AddressMap {
     pub sections: Vec<Range<u64>>,
     /// Old and new address of each unit, and its old and new size.
     pub units: BTreeMap<u64, MovedUnit>,
+    /// Addresses of the sections whose images `tables.rs` finds; they are among `sections`.
+    pub tables: Vec<Range<u64>>,
+    /// Addresses of the words that point to these images; `tables.rs` changes them.
+    pub table_words: BTreeSet<u64>,
 }
 
 /// A unit's new place.
@@ -51,10 +55,21 @@ impl AddressMap {
         if !self.sections.iter().any(|range| range.contains(&address)) {
             return Ok(None);
         }
+        if self.tables.iter().any(|range| range.start == address) {
+            // The end of what is before the section, such as a table of offload entries.
+            return Ok(None);
+        }
+        if self.is_in_table(address) {
+            return Err(PruneProblem::Inside { what, address });
+        }
         match self.units.get(&address) {
             Some(unit) => Ok(Some(unit.address)),
             None => Err(PruneProblem::Inside { what, address }),
         }
+    }
+
+    fn is_in_table(&self, address: u64) -> bool {
+        self.tables.iter().any(|range| range.contains(&address))
     }
 }
 
@@ -84,7 +99,10 @@ pub(super) fn pointers<'d, R: ReadAt<'d>>(
         }
     }
     finder.wrappers()?;
-    let mut units = map.units.iter();
+    let mut units = map
+        .units
+        .iter()
+        .filter(|(address, _)| !map.is_in_table(**address));
     match units.find(|(address, _)| !finder.found.contains(address)) {
         Some((_, unit)) => Err(PruneProblem::Unregistered {
             offset: unit.offset,
@@ -104,9 +122,12 @@ struct PointerFinder<'a, R> {
     relocated: BTreeSet<u64>,
 }
 
+/// Offset of the addend in a relocation.
+pub(super) const ADDEND: u64 = 16;
+
 /// Effect of a relocation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum RelocationKind {
+pub(super) enum RelocationKind {
     /// Writes an address: the load address and the addend.
     Relative,
     /// Writes a symbol's address and the addend.
@@ -116,43 +137,78 @@ enum RelocationKind {
     Other,
 }
 
-impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
-    fn kind(&self, number: u32) -> RelocationKind {
-        let [relative, indirect, absolute, data, jump] =
-            match elf::Machine(self.headers.file.machine) {
-                elf::EM_AARCH64 => [1027, 1032, 257, 1025, 1026],
-                _ => [8, 37, 1, 6, 7],
-            };
+impl RelocationKind {
+    /// Returns the effect of a type of relocation on a machine.
+    pub(super) fn of(headers: &ElfHeaders, number: u32) -> Self {
+        let [relative, indirect, absolute, data, jump] = match elf::Machine(headers.file.machine) {
+            elf::EM_AARCH64 => [1027, 1032, 257, 1025, 1026],
+            _ => [8, 37, 1, 6, 7],
+        };
         match number {
-            _ if number == relative || number == indirect => RelocationKind::Relative,
-            _ if number == absolute => RelocationKind::Absolute,
-            _ if number == data || number == jump => RelocationKind::Symbol,
-            _ => RelocationKind::Other,
+            _ if number == relative || number == indirect => Self::Relative,
+            _ if number == absolute => Self::Absolute,
+            _ if number == data || number == jump => Self::Symbol,
+            _ => Self::Other,
         }
     }
+}
 
+/// Lists the addresses of words in a section of packed relative relocations: an even word is an address; an odd one has
+/// a bit for each of the 63 words after the last.
+pub(super) fn packed_addresses<'d, R: ReadAt<'d>>(
+    data: R,
+    section: &SectionHeader64,
+) -> Result<Vec<u64>, PruneProblem> {
+    let read = |cursor: &mut Cursor<'d, &'d [u8]>| crate::format::bytes::field(cursor, "word");
+    let (mut addresses, mut next) = (Vec::new(), 0_u64);
+    for (_, word) in records(data, section, 8, read)? {
+        let word: u64 = word;
+        if word & 1 == 0 {
+            addresses.push(word);
+            next = word.wrapping_add(8);
+            continue;
+        }
+        let bits = (0..63).filter(|bit| word >> (bit + 1) & 1 == 1);
+        addresses.extend(bits.map(|bit| next.wrapping_add(bit * 8)));
+        next = next.wrapping_add(63 * 8);
+    }
+    Ok(addresses)
+}
+
+/// Lists the values of the symbols to which the relocations of a section refer.
+pub(super) fn symbol_values<'d, R: ReadAt<'d>>(
+    data: R,
+    headers: &ElfHeaders,
+    relocations: &SectionHeader64,
+) -> Result<Vec<u64>, PruneProblem> {
+    let symbols = usize::try_from(relocations.link).ok();
+    let symbols = symbols.and_then(|index| headers.sections.get(index));
+    let Some(symbols) = symbols.filter(|symbols| symbols.has_content()) else {
+        return Ok(Vec::new());
+    };
+    let symbols = records(data, symbols, Symbol64::LEN, Symbol64::read)?.into_iter();
+    Ok(symbols.map(|(_, symbol)| symbol.value).collect())
+}
+
+impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
     fn relocations(&mut self, section: &SectionHeader64) -> Result<(), PruneProblem> {
         let all = records(self.data, section, Relocation64::LEN, Relocation64::read)?;
-        let symbols = usize::try_from(section.link).ok();
-        let symbols = symbols.and_then(|index| self.headers.sections.get(index));
-        let symbols = match symbols.filter(|symbols| symbols.has_content()) {
-            Some(symbols) => records(self.data, symbols, Symbol64::LEN, Symbol64::read)?,
-            None => Vec::new(),
-        };
+        let symbols = symbol_values(self.data, self.headers, section)?;
         for (offset, relocation) in all {
             let Relocation64 {
                 address,
                 info,
                 addend,
             } = relocation;
+            if self.map.table_words.contains(&address) {
+                continue;
+            }
             // The lower half is the type.
             let kind = info as u32;
             let symbol = usize::try_from(info >> 32).ok();
             let value = symbol.and_then(|index| symbols.get(index));
-            let value = value.map_or(0, |(_, symbol)| symbol.value);
-            /// Offset of the addend in a relocation.
-            const ADDEND: u64 = 16;
-            match self.kind(kind) {
+            let value = value.copied().unwrap_or(0);
+            match RelocationKind::of(self.headers, kind) {
                 RelocationKind::Relative => {
                     if let Some(new) = self.map.target("relocation", addend)? {
                         self.found.insert(addend);
@@ -204,31 +260,14 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
         Some(u64::from_le_bytes(bytes.try_into().ok()?))
     }
 
-    /// Reads packed relative relocations: an even word is an address; an odd one has a bit for each of the 63 words
-    /// after the last.
     fn packed(&mut self, section: &SectionHeader64) -> Result<(), PruneProblem> {
-        let read = |cursor: &mut Cursor<'d, &'d [u8]>| crate::format::bytes::field(cursor, "word");
-        let mut next = 0_u64;
-        for (_, word) in records(self.data, section, 8, read)? {
-            let word: u64 = word;
-            if word & 1 == 0 {
-                self.packed_word(word)?;
-                next = word.wrapping_add(8);
-                continue;
+        for address in packed_addresses(self.data, section)? {
+            if !self.map.table_words.contains(&address) {
+                self.relocated.insert(address);
+                self.pointer("relocation", address)?;
             }
-            for bit in 0..63 {
-                if word >> (bit + 1) & 1 == 1 {
-                    self.packed_word(next.wrapping_add(bit * 8))?;
-                }
-            }
-            next = next.wrapping_add(63 * 8);
         }
         Ok(())
-    }
-
-    fn packed_word(&mut self, address: u64) -> Result<(), PruneProblem> {
-        self.relocated.insert(address);
-        self.pointer("relocation", address)
     }
 
     /// Changes the word at an address if it points to a unit.

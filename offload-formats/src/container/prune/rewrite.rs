@@ -11,7 +11,8 @@ use super::elf_headers::{
 };
 use super::error::{PruneError, PruneProblem};
 use super::layout::{MovedBlock, PruneLayout, UnitSection};
-use super::pointers::pointers;
+use super::pointers::{AddressMap, pointers};
+use super::tables::ImageTables;
 use super::units::{PruneCounts, PrunedFile, UNIT_SECTIONS, units};
 use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
@@ -41,38 +42,41 @@ pub(super) fn linked<'d, R: ReadAt<'d>>(
         let units = units(data, header.range(), choice, limit, &mut counts).map_err(here)?;
         sections.push(UnitSection::new(headers, index, units).map_err(here)?);
     }
+    let (mut tables, mut left) = (ImageTables::default(), Vec::new());
+    match ImageTables::read(data, headers, choice, limit) {
+        Ok((found, binaries, found_counts)) => {
+            tables = found;
+            sections.extend(binaries);
+            counts.append(&found_counts);
+        }
+        // Other images of the file can be pruned.
+        Err(error) if error.problem.is_unsupported() && !sections.is_empty() => left.push(error),
+        Err(error) => return Err(error),
+    }
     if sections.is_empty() {
-        return Err(PruneError::whole(no_units(data, headers)));
+        return Err(PruneError::whole(PruneProblem::NoImages));
     }
     if counts.is_unchanged() {
         let units = sections.into_iter().flat_map(|section| section.units);
-        return Ok(PrunedFile::unchanged(headers.size, units, counts));
+        let file = PrunedFile::unchanged(headers.size, units, counts);
+        return Ok(PrunedFile { left, ..file });
     }
     let layout = PruneLayout::new(headers, sections).map_err(PruneError::whole)?;
     let rewriter = Rewriter {
         data,
         headers,
         layout: &layout,
+        tables: &tables,
     };
-    rewriter.file(counts).map_err(PruneError::whole)
-}
-
-/// Returns the reason why a linked file has no sections of units: it has none, or images elsewhere.
-fn no_units<'d, R: ReadAt<'d>>(data: R, headers: &ElfHeaders) -> PruneProblem {
-    let mut sections = headers.sections.iter();
-    let has_binary = sections.any(|section| {
-        section.has_content() && Magic::at(data, section.range()) == Magic::OffloadBinary
-    });
-    match has_binary {
-        true => PruneProblem::LinkedTable,
-        false => PruneProblem::NoImages,
-    }
+    let file = rewriter.file(counts).map_err(PruneError::whole)?;
+    Ok(PrunedFile { left, ..file })
 }
 
 struct Rewriter<'a, R> {
     data: R,
     headers: &'a ElfHeaders,
     layout: &'a PruneLayout,
+    tables: &'a ImageTables,
 }
 
 /// New content at offsets of the old file; parts do not overlap, and are as long as what they replace.
@@ -80,8 +84,13 @@ type Replacements = BTreeMap<u64, Vec<Piece>>;
 
 impl<'d, R: ReadAt<'d>> Rewriter<'_, R> {
     fn file(&self, counts: PruneCounts) -> Result<PrunedFile, PruneProblem> {
-        let addresses = self.layout.addresses(self.headers);
-        let words = pointers(self.data, self.headers, &addresses)?;
+        let table_words = self.tables.words(self.data, self.headers, self.layout)?;
+        let addresses = AddressMap {
+            table_words: self.tables.addresses(),
+            ..self.layout.addresses(self.headers)
+        };
+        let mut words = pointers(self.data, self.headers, &addresses)?;
+        words.extend(table_words);
         let mut bytes: BTreeMap<u64, Vec<u8>> = words
             .into_iter()
             .map(|(offset, word)| (offset, word.to_le_bytes().to_vec()))

@@ -36,7 +36,8 @@ pub struct PrunedFile {
     pub counts: PruneCounts,
     /// Images that were copied: their ranges in the old and in the new file.
     pub copied: Vec<(Range<u64>, Range<u64>)>,
-    /// Archive members that stay as they are, because their images are of a kind that is not pruned.
+    /// Archive members, and sections of a linked file, that stay as they are, because their images are of a kind that
+    /// is not pruned.
     pub left: Vec<PruneError>,
 }
 

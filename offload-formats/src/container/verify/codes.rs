@@ -175,7 +175,9 @@ codes! {
     NoKernels "OFF301" Note,
     "Image without kernels",
     "A linked image for a GPU defines no kernel. It may define variables or device functions only; often a source was \
-     compiled without its kernels, for example because a macro was not defined.",
+     compiled without its kernels, for example because a macro was not defined. If other images of the file define \
+     kernels for its target, only an image whose own container has kernels for another target is reported: nvcc adds an \
+     image without kernels to each program.",
     "List the kernels of the other targets with `cargo offload inspect --kernels`.";
 
     Unlinked "OFF302" Error,

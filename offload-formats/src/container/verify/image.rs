@@ -25,6 +25,10 @@ pub(super) struct ImageKernels {
     pub(super) images: usize,
     /// False if an image cannot tell its kernels, such as bitcode, or was not read.
     pub(super) is_complete: bool,
+    /// Containers and targets of images with kernels.
+    with_kernels: (BTreeSet<FindingPlace>, BTreeSet<String>),
+    /// Container, target and place of each image without kernels.
+    without_kernels: Vec<(FindingPlace, String, FindingPlace)>,
 }
 
 impl Default for ImageKernels {
@@ -33,6 +37,22 @@ impl Default for ImageKernels {
             names: BTreeSet::new(),
             images: 0,
             is_complete: true,
+            with_kernels: Default::default(),
+            without_kernels: Vec::new(),
+        }
+    }
+}
+
+impl ImageKernels {
+    /// Reports images without kernels. If other images of the file have the kernels of this target, an image is
+    /// reported only if its own container has kernels for another target: nvcc adds an empty image to each program.
+    pub(super) fn report_images_without(&self, findings: &mut Findings) {
+        let (containers, targets) = &self.with_kernels;
+        for (container, target, place) in &self.without_kernels {
+            if containers.contains(container) || !targets.contains(target) {
+                let text = "the image defines no kernel";
+                findings.add(FindingCode::NoKernels, place.clone(), &text);
+            }
         }
     }
 }
@@ -178,10 +198,15 @@ impl<'d, R: ReadAt<'d>> CheckedImage<'_, R> {
                 return findings.add(FindingCode::Damaged, self.place(), &text);
             }
         };
-        // A file or section that is an image itself belongs to no list of targets.
-        if names.is_empty() && self.container.format != ContainerFormat::Image {
-            let text = "the image defines no kernel";
-            findings.add(FindingCode::NoKernels, self.place(), &text);
+        let container = FindingPlace::of(self.container);
+        let target = self.image.target.processor.clone();
+        if !names.is_empty() {
+            kernels.with_kernels.0.insert(container);
+            kernels.with_kernels.1.insert(target);
+        } else if self.container.format != ContainerFormat::Image {
+            // A file or section that is an image itself belongs to no list of targets.
+            let image = (container, target, self.place());
+            kernels.without_kernels.push(image);
         }
         kernels.names.extend(names);
     }

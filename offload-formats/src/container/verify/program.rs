@@ -47,7 +47,11 @@ pub(super) fn check<'d, R: ReadAt<'d>>(
         return;
     }
     let mut wanted = entry_kernels(host);
-    wanted.extend(stub_kernels(host));
+    let stubs = stub_kernels(host).into_iter();
+    // A kernel of an entry has such a function, too.
+    let others = stubs.filter(|stub| !wanted.iter().any(|kernel| kernel.is_same(stub)));
+    let others: Vec<HostKernel> = others.collect();
+    wanted.extend(others);
     if let (0, Some(first)) = (kernels.images, wanted.first()) {
         let text = format!(
             "the host registers {} kernels, such as `{}`",
@@ -155,6 +159,10 @@ impl HostKernel {
     fn shown(&self) -> &str {
         self.names.first().map_or("", String::as_str)
     }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.names.iter().any(|name| other.names.contains(name))
+    }
 }
 
 /// Returns a name without the suffix that tells apart kernels of several sources.
@@ -243,6 +251,7 @@ fn stub_kernels<'d, R: ReadAt<'d>>(host: &HostFile<'d, R>) -> BTreeSet<HostKerne
 /// | `__device_stub__scale` | clang | `scale` |
 /// | `_ZN1n20__device_stub__scaleEPf` | clang | `_ZN1n5scaleEPf` |
 /// | `_Z28__device_stub__Z5scalePfPf` | nvcc | `_Z5scalePf` |
+/// | `_Z24__device_stub__Z5scalePfPf` | nvcc 13.5, `extern "C"` | `scale` |
 /// | `_Z20__device_stub__scalePf` | nvcc, `extern "C"` | `scale` |
 fn kernel_of(function: &str) -> Option<HostKernel> {
     let function = plain(function);
@@ -267,10 +276,18 @@ fn kernel_of(function: &str) -> Option<HostKernel> {
         format!("{prefix}{}{inner}{after}", inner.len()),
         inner.to_owned(),
     ];
-    if inner.starts_with('Z') {
+    if let Some(mangled) = inner.strip_prefix('Z') {
         names.insert(0, format!("_{inner}"));
+        names.extend(first_component(mangled).map(str::to_owned));
     }
     Some(HostKernel { names })
+}
+
+/// Returns the name at the start of a mangled one, after its length.
+fn first_component(mangled: &str) -> Option<&str> {
+    let name = mangled.trim_start_matches(|char: char| char.is_ascii_digit());
+    let length = mangled.len() - name.len();
+    name.get(..mangled.get(..length)?.parse().ok()?)
 }
 
 #[cfg(test)]
@@ -289,6 +306,8 @@ mod tests {
                 "_Z9kQuantizePfS_Phi",
             ),
             ("_Z20__device_stub__scalePf", "scale"),
+            ("_Z24__device_stub__Z5plainPfPf", "_Z5plainPf"),
+            ("_Z24__device_stub__Z5plainPfPf", "plain"),
         ] {
             let names = kernel_of(function)
                 .map(|kernel| kernel.names)
