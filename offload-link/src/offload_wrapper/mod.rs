@@ -74,7 +74,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, LlvmToolError>
         pieces: vec![Piece::Bytes(bytes)],
         style: Style::Plain,
     };
-    outputs::write(&[output], &Sources::default(), false)?;
+    outputs::write(&[output], &Sources::default())?;
     Ok(0)
 }
 
