@@ -8,6 +8,7 @@
 mod support;
 
 mod book;
+mod booleans;
 mod build_dependency;
 mod environment;
 mod floors;

@@ -27,7 +27,7 @@ pub(crate) struct FoundFunction {
 /// Reads a source.
 pub(crate) fn scan(source: &str) -> Scan {
     let mut scan = Scan::default();
-    scan.declarations(&mut Tokens::new(source).peekable(), false);
+    scan.declarations(&mut Tokens::new(source).peekable());
     scan
 }
 
@@ -79,7 +79,8 @@ fn is_word_character(c: char) -> bool {
 
 impl Scan {
     /// Reads declarations up to the end of a namespace or of the source.
-    fn declarations(&mut self, tokens: &mut Peekable<Tokens<'_>>, mut is_c: bool) {
+    fn declarations(&mut self, tokens: &mut Peekable<Tokens<'_>>) {
+        let mut is_c = false;
         // Blocks that are open here, with the linkage outside of each: no recursion, however deep they are.
         let mut outside = Vec::new();
         let mut declaration: Vec<Token<'_>> = Vec::new();

@@ -145,7 +145,7 @@ impl UsedSdk {
             _ => return None,
         };
         let name = name(language);
-        let mut ways = vec![install(wanted, is_too_old)];
+        let mut ways = vec![install(wanted, if is_too_old { "later" } else { "older" })];
         if let Some((major, minor)) = newest_for(language, clang).filter(|_| is_too_old) {
             let variable = sdk::main_variable(language);
             ways.push(format!("set {variable} to {name} {major}.{minor} or older"));
@@ -193,7 +193,7 @@ impl UsedSdk {
                 ),
                 format!(
                     "{}, or set `flags = [\"-mcode-object-version=5\"]`",
-                    install(newest, false)
+                    install(newest, "older")
                 ),
             )
         })
@@ -221,7 +221,7 @@ fn too_new(libraries: &RocmLibraries, misfit: impl Fn(String, String) -> Misfit)
     match libraries.release() {
         Some(release) => misfit(
             format!("cannot read the device libraries of LLVM {release} in `{folder}`"),
-            install(release, true),
+            install(release, "later"),
         ),
         None => misfit(
             format!("cannot read the device libraries in `{folder}`"),
@@ -230,9 +230,8 @@ fn too_new(libraries: &RocmLibraries, misfit: impl Fn(String, String) -> Misfit)
     }
 }
 
-/// Returns how to install clang of a release, or of one that is newer or older.
-fn install(release: u32, is_oldest: bool) -> String {
-    let others = if is_oldest { "later" } else { "older" };
+/// Returns how to install clang of a release, or of `others`: `older` or `later` ones.
+fn install(release: u32, others: &str) -> String {
     let commands = Need::Clang.install(Some(release));
     let commands = commands.strip_prefix("install clang").unwrap_or(&commands);
     format!("install clang {release} or {others}{commands}")

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::installed::llvm::{Llvm, machine_of};
 use offload_formats::container::data_object::DataHost;
 use offload_formats::container::elf::Machine;
+use offload_formats::registration::HostFormat;
 use offload_formats::registration::coff::WindowsAbi;
 use std::path::{Path, PathBuf};
 
@@ -30,15 +31,6 @@ struct Windows {
     is_llvm: bool,
     /// Microsoft's C library is a part of the program.
     has_static_crt: bool,
-}
-
-/// Format of host objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Objects {
-    /// ELF, which a relocatable link joins.
-    Elf(Machine),
-    /// COFF, which stay apart.
-    Coff(WindowsAbi),
 }
 
 impl Host {
@@ -81,10 +73,10 @@ impl Host {
     }
 
     /// Returns the format of the objects of modules with host code.
-    pub(crate) fn objects(&self) -> Result<Objects, Error> {
+    pub(crate) fn objects(&self) -> Result<HostFormat, Error> {
         let windows = self.windows.filter(|windows| windows.is_x86_64);
-        let objects = windows.map(|windows| Objects::Coff(windows.abi));
-        let objects = objects.or_else(|| self.machine.map(Objects::Elf));
+        let objects = windows.map(|windows| HostFormat::Coff(windows.abi));
+        let objects = objects.or_else(|| self.machine.map(HostFormat::Elf));
         objects.ok_or_else(|| {
             Error::new(format_args!(
                 "modules with host code are not supported for `{}` (they are for x86_64 and aarch64 Linux, and for \
@@ -331,7 +323,7 @@ mod tests {
             Host::of(&Environment::new(variables.into())).unwrap()
         };
         let (msvc, gnu) = ("x86_64-pc-windows-msvc", "x86_64-pc-windows-gnu");
-        let coff = |abi| Some(Objects::Coff(abi));
+        let coff = |abi| Some(HostFormat::Coff(abi));
         for (triple, features, target, objects, options, cpp, library) in [
             (
                 msvc,
@@ -382,7 +374,7 @@ mod tests {
                 "aarch64-unknown-linux-gnu",
                 "",
                 "aarch64-unknown-linux-gnu",
-                Some(Objects::Elf(Machine::AARCH64)),
+                Some(HostFormat::Elf(Machine::AARCH64)),
                 &["-fPIC"],
                 Some("stdc++"),
                 "libk.a",

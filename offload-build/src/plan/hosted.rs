@@ -5,13 +5,13 @@ use crate::compile::host::{self, HostRegistration};
 use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
 use crate::error::Error;
-use crate::installed::host::Objects;
 use crate::plan::artifacts::{self, Unit};
 use crate::plan::context::{self, Context};
 use crate::plan::stages::{Plan, step};
 use crate::steps::host_objects::own::{Own, Symbols};
 use crate::steps::images::Images;
 use crate::steps::register::Registration;
+use offload_formats::registration::HostFormat;
 use std::path::PathBuf;
 
 /// Plans a module, and says for which of its targets there will be an image.
@@ -73,7 +73,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     let output = registration.output.clone();
     let mut objects: Vec<PathBuf> = [output].into_iter().chain(hosts).collect();
     let mut stages = vec![compiles, code.links, vec![step(registration)]];
-    if let Objects::Elf(_) = form {
+    if let HostFormat::Elf(_) = form {
         let object = folder.join("module.o");
         let join = context.join(&module.name, objects, &object);
         stages.push(vec![step(join)]);
@@ -81,8 +81,8 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     }
     let names = match form {
         // Nothing joins them, and what is weak in two of them must not meet.
-        Objects::Coff(_) => names.or_else(|| Some(own(Symbols::None))),
-        Objects::Elf(_) => names,
+        HostFormat::Coff(_) => names.or_else(|| Some(own(Symbols::None))),
+        HostFormat::Elf(_) => names,
     };
     let archive = context.archive(objects, names);
     let artifacts = artifacts.into_iter().map(step);

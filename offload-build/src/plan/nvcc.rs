@@ -9,7 +9,6 @@ use crate::device_link::DeviceInput;
 use crate::error::Error;
 use crate::files;
 use crate::generate::source_names;
-use crate::installed::host::Objects;
 use crate::plan::context::{self, Context};
 use crate::plan::device_link::APART_HINT;
 use crate::plan::stages::{Plan, Stage, step};
@@ -19,6 +18,7 @@ use crate::steps::images::planned::PlannedImage;
 use crate::steps::images::{Images, PartImages};
 use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
+use offload_formats::registration::HostFormat;
 use std::path::{Path, PathBuf};
 
 const NVCC_HINT: &str = "`nvcc` makes a host function of each `__device__` function: declare those of headers `static` or \
@@ -146,7 +146,7 @@ fn compiles(module: &Module, context: &Context<'_>) -> (Stage, Vec<PathBuf>) {
 }
 
 /// Checks that nvcc can do it: one process compiles for the host and all targets.
-fn check(module: &Module, context: &Context<'_>) -> Result<Objects, Error> {
+fn check(module: &Module, context: &Context<'_>) -> Result<HostFormat, Error> {
     let name = &module.name;
     let hint = "hint: remove `compiler` to use clang, which can";
     let machine = context.host.machine().filter(|_| !context.host.is_cross);
@@ -183,5 +183,5 @@ fn check(module: &Module, context: &Context<'_>) -> Result<Objects, Error> {
             target.written
         )));
     }
-    Ok(Objects::Elf(machine))
+    Ok(HostFormat::Elf(machine))
 }

@@ -5,7 +5,6 @@ use crate::compile::host::{self, HostRegistration};
 use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
 use crate::error::Error;
-use crate::installed::host::Objects;
 use crate::plan::artifacts::{self, Unit};
 use crate::plan::context::{self, Context};
 use crate::plan::stages::{Plan, Stage, step};
@@ -14,6 +13,7 @@ use crate::steps::host_objects::own::{Own, Symbols};
 use crate::steps::images::{Images, PartImages};
 use crate::steps::pack::ContainerFile;
 use crate::steps::task::Task;
+use offload_formats::registration::HostFormat;
 use std::path::{Path, PathBuf};
 
 /// Plans a module, and says for which of its targets there will be images.
@@ -75,7 +75,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         compiles,
         vec![step(description)],
     ];
-    if let Objects::Elf(_) = form {
+    if let HostFormat::Elf(_) = form {
         let object = folder.join("module.o");
         stages.push(vec![step(context.join(&module.name, objects, &object))]);
         objects = vec![object];

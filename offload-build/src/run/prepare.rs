@@ -63,7 +63,7 @@ pub(crate) fn prepare(
     }
     let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
     let host = Host::of(environment)?;
-    let unique = unique(environment, module);
+    let unique = unique(environment, module)?;
     let library = image_library(module, &host, &unique, (&root, out))?;
     let links_images = library.is_some();
     if module.language == Language::Prebuilt {
@@ -80,9 +80,9 @@ pub(crate) fn prepare(
         });
     }
     let machine = Machine::ask(module, &host, environment, &root, out)?;
-    let package = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"]
-        .map(|name| environment.cargo(name).unwrap_or_default())
-        .join(" ");
+    let package = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"].map(|name| environment.required(name));
+    let [name, version] = package;
+    let package = format!("{} {}", name?, version?);
     let numbers = module.sources.iter();
     let numbers =
         numbers.filter_map(|source| Some((source.clone(), file_numbers::number(source)?)));

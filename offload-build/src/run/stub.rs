@@ -33,7 +33,7 @@ pub(crate) fn build(
     environment.tell("rustc-cfg", "offload_stub");
     if module.has_host_code {
         let host = Host::of(environment)?;
-        let unique = unique(environment, module);
+        let unique = unique(environment, module)?;
         let made = host_library(module, environment, &host, &unique, out);
         // Documentation links nothing.
         if let Err(error) = made {

@@ -2,21 +2,19 @@
 
 use crate::declare::module::Module;
 use crate::environment::Environment;
+use crate::error::Error;
 use crate::files;
 use md5::{Digest, Md5};
 use std::path::Path;
 
 /// A name that no other module in any program has: two versions of a package, and two modules of one,
 /// may meet in one link. Cargo's folder for the package tells what the version alone does not.
-pub(crate) fn unique(environment: &Environment, module: &Module) -> String {
-    let package = environment
-        .cargo("CARGO_PKG_NAME")
-        .unwrap_or_default()
-        .replace('-', "_");
-    let out = environment.cargo("OUT_DIR").unwrap_or_default();
+pub(crate) fn unique(environment: &Environment, module: &Module) -> Result<String, Error> {
+    let package = environment.required("CARGO_PKG_NAME")?.replace('-', "_");
+    let out = environment.required("OUT_DIR")?;
     let folders: Vec<_> = Path::new(&out).components().rev().skip(1).take(2).collect();
     let mut hash = Md5::new();
-    hash.update(environment.cargo("CARGO_PKG_VERSION").unwrap_or_default());
+    hash.update(environment.required("CARGO_PKG_VERSION")?);
     for folder in folders {
         hash.update("/");
         hash.update(folder.as_os_str().to_string_lossy().as_bytes());
@@ -28,9 +26,9 @@ pub(crate) fn unique(environment: &Environment, module: &Module) -> String {
         .map(|byte| format!("{byte:02x}"))
         .collect();
     let names = format!("{package}_{}", module.name);
-    match files::short_name(&names) {
+    Ok(match files::short_name(&names) {
         short if short == names => format!("{names}_{digest}"),
         // It starts with digits, and this names symbols.
         short => format!("m{}_{digest}", short.replace('-', "_")),
-    }
+    })
 }

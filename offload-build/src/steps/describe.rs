@@ -5,7 +5,6 @@ use crate::declare::skipped::Skipped;
 use crate::error::{self, Error};
 use crate::files;
 use crate::generate::{Content, Described, HostFile, Image, PartFile, Place, Ptx, Stub};
-use crate::installed::host::Objects;
 use crate::messages::Failure;
 use crate::steps::digests::Digests;
 use crate::steps::host_objects::own::{Own, stub_of};
@@ -16,6 +15,7 @@ use object::{Object, ObjectSection, ObjectSymbol};
 use offload_formats::container::kernels::source_name;
 use offload_formats::format::fatbin::{self, FatbinKind};
 use offload_formats::names::ImageKind;
+use offload_formats::registration::HostFormat;
 use offload_formats::registration::anchor;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -31,7 +31,7 @@ pub(crate) struct Description {
     pub(crate) module: String,
     pub(crate) parts: Vec<DescribedPart>,
     pub(crate) skipped: Vec<Skipped>,
-    pub(crate) host: Objects,
+    pub(crate) host: HostFormat,
     pub(crate) anchor: String,
     pub(crate) own: Own,
     /// The object.
@@ -68,8 +68,8 @@ impl Description {
             return Err(no_kernel(Language::Cuda));
         }
         let object = match self.host {
-            Objects::Elf(machine) => anchor::to_object(machine, &self.anchor),
-            Objects::Coff(_) => anchor::to_coff(&self.anchor),
+            HostFormat::Elf(machine) => anchor::to_object(machine, &self.anchor),
+            HostFormat::Coff(_) => anchor::to_coff(&self.anchor),
         };
         let object = object.map_err(Error::new)?;
         files::write(&self.output, &object).map_err(error::io(&self.output))?;

@@ -5,22 +5,20 @@ use crate::error;
 use crate::error::Error;
 use crate::files;
 use crate::generate::{Content, Described, HostFile, Place, Stub};
-use crate::installed::host::Objects;
 use crate::messages::Failure;
 use crate::process::command::Quoted;
 use crate::steps::digests::Digests;
 use crate::steps::host_objects::entries::{Entries, EntryPlace, Named};
 use crate::steps::host_objects::own::Own;
 use crate::steps::images::planned::PlannedImage;
-use crate::steps::images::{Images, Packed, no_kernel};
+use crate::steps::images::{Images, Packed, consecutive, joined, no_kernel};
 use crate::steps::step::{Done, Made, Step};
 use offload_formats::format::offload_entry::EntryLayout;
-use offload_formats::names::OffloadKind;
-use offload_formats::registration::Global;
 use offload_formats::registration::deferred::Deferred;
 use offload_formats::registration::fat_binary::{FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::HipSymbols;
 use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
+use offload_formats::registration::{Global, HostFormat};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
@@ -32,7 +30,7 @@ pub(crate) struct Registration {
     pub(crate) module: String,
     pub(crate) images: Images,
     pub(crate) hosts: Vec<PathBuf>,
-    pub(crate) host: Objects,
+    pub(crate) host: HostFormat,
     /// Unique in the whole program: prefix of symbols.
     pub(crate) unique: String,
     /// Its own names; nothing if the last link registers the images.
@@ -84,16 +82,8 @@ impl Registration {
     fn openmp(&self, anchor: String, entries: &Entries) -> Result<Written, Error> {
         let images = self.images.read()?;
         self.images.check(&images, &entries.names())?;
-        let mut packed = Vec::new();
-        let mut ranges = Vec::new();
-        let mut size = 0;
-        for (planned, image) in self.images.planned.iter().zip(&images) {
-            let (bytes, image) = planned.pack(image, OffloadKind::OPENMP)?;
-            ranges.push(size + image.start..size + image.end);
-            // An offload binary's size is a multiple of 8, so the next one follows at once.
-            size += bytes.len() as u64;
-            packed.push((bytes, image));
-        }
+        let packed = self.images.binaries(&images)?;
+        let size = packed.iter().map(|(bytes, _)| bytes.len() as u64).sum();
         let blobs: Vec<Blob<'_>> = packed
             .iter()
             .map(|(bytes, image)| Blob {
@@ -101,17 +91,14 @@ impl Registration {
                 image: image.clone(),
             })
             .collect();
-        let symbols = ImageSymbols::new(self, &anchor, size, ranges);
+        let symbols = ImageSymbols::new(self, &anchor, size, consecutive(&packed));
         let registration = OpenMp {
             images: &blobs,
             table: entries.table(),
             section: BlobSection::Finished,
             globals: &symbols.globals(),
         };
-        let object = match self.host {
-            Objects::Elf(machine) => registration.to_object(machine),
-            Objects::Coff(abi) => registration.to_coff(abi),
-        };
+        let object = registration.to_host_object(self.host);
         Ok(Written {
             object: object.map_err(Error::new)?,
             content: symbols.content(self),
@@ -151,10 +138,7 @@ impl Registration {
             symbols: HipSymbols::default(),
             globals: &symbols.globals(),
         };
-        let object = match self.host {
-            Objects::Elf(machine) => registration.to_object(machine),
-            Objects::Coff(abi) => registration.to_coff(abi),
-        };
+        let object = registration.to_host_object(self.host);
         Ok(Written {
             object: object.map_err(Error::new)?,
             content: symbols.content(self),
@@ -166,12 +150,11 @@ impl Registration {
     /// Writes what the last link makes the images from.
     fn deferred(&self, anchor: String, entries: &Entries) -> Result<Written, Error> {
         let language = self.images.language;
-        let mut binaries = Vec::new();
+        let images = self.images.read()?;
+        let binaries = joined(&self.images.binaries(&images)?);
         let mut seen: BTreeSet<&str> = BTreeSet::new();
         let mut shown = Vec::new();
         for image in &self.images.planned {
-            let kind = language.offload_kind(&image.target.triple);
-            binaries.extend(image.pack(&image.read()?, kind)?.0);
             if seen.insert(&image.target.written) {
                 shown.push(self.images.shown(image, Place::Nowhere));
             }
@@ -189,10 +172,7 @@ impl Registration {
             images: Vec::new(),
             stub: Some(entries.stub(named, None)),
         });
-        let object = match self.host {
-            Objects::Elf(machine) => registration.to_object(machine),
-            Objects::Coff(abi) => registration.to_coff(abi),
-        };
+        let object = registration.to_host_object(self.host);
         Ok(Written {
             object: object.map_err(Error::new)?,
             described: described.collect(),

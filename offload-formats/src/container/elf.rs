@@ -19,6 +19,7 @@ use object::{Endianness, elf};
 use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, View};
 
 mod edit;
+mod entries;
 mod error;
 mod notes;
 mod rename;
@@ -27,6 +28,7 @@ mod write;
 
 pub(crate) use edit::{REFERENCE_SECTION, add_reference};
 pub use edit::{add_sections, remove_sections};
+pub use entries::ElfEntrySection;
 pub use error::ElfError;
 pub use notes::ElfNote;
 pub use rename::{rename_section, rename_symbols};

@@ -182,6 +182,39 @@ impl<B: BufRead> Read for Decoder<B> {
     }
 }
 
+/// Reads from `source` until it returns bytes, and returns them: none at its end.
+///
+/// # Errors
+///
+/// If `source` fails, or claims to have read more bytes than it was asked for.
+pub(super) fn read_part<'b>(
+    source: &mut (impl Read + ?Sized),
+    buffer: &'b mut [u8],
+) -> io::Result<&'b [u8]> {
+    loop {
+        match source.read(buffer) {
+            Ok(count) => return filled(buffer, count),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Returns the part of `buffer` that a caller's reader claims to have filled.
+///
+/// # Errors
+///
+/// If the claim is larger than the buffer.
+pub(super) fn filled(buffer: &[u8], count: usize) -> io::Result<&[u8]> {
+    let size = buffer.len();
+    let part = buffer.get(..count);
+    part.ok_or_else(|| {
+        io::Error::other(format!(
+            "expected up to {size:#x} bytes from one read, found {count:#x}"
+        ))
+    })
+}
+
 /// A stream that ends at a given offset.
 pub(super) struct BoundedStream<B> {
     pub(super) source: B,

@@ -72,6 +72,14 @@ const OLD_SECTIONS: [(&str, OffloadKind); 3] = [
 
 const NEW_SECTION: &str = "llvm_offload_entries";
 
+/// Suffix of the section's name in COFF objects: linkers sort sections by the text after the dollar
+/// sign.
+const COFF_GROUP: &[u8] = b"$OE";
+
+/// Starts of the symbols of entries, up to LLVM 16 and later. The name of the kernel or global
+/// follows.
+const SYMBOLS: [&[u8]; 2] = [b".omp_offloading.entry.", b".offloading.entry."];
+
 impl EntryLayout {
     /// All layouts, oldest first.
     pub const ALL: [Self; 3] = [Self::V19, Self::V20, Self::V21];
@@ -125,6 +133,27 @@ impl EntryLayout {
         }
     }
 
+    /// Lists the sections that can contain entries of any layout.
+    pub fn all_sections() -> impl Iterator<Item = &'static str> {
+        let old = OLD_SECTIONS.iter().map(|(section, _)| *section);
+        old.chain([NEW_SECTION])
+    }
+
+    /// Returns the section of offload entries that an ELF or COFF object calls `name`, as ELF
+    /// objects call it; `None` for other sections.
+    #[must_use]
+    pub fn section_named(name: &[u8]) -> Option<&'static str> {
+        let name = name.strip_suffix(COFF_GROUP).unwrap_or(name);
+        Self::all_sections().find(|known| known.as_bytes() == name)
+    }
+
+    /// Returns the oldest layout of entries in `section`.
+    #[must_use]
+    pub fn oldest_in(section: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|layout| layout.sections().any(|known| known == section))
+    }
+
     /// Lists the sections that can contain its entries.
     pub fn sections(self) -> impl Iterator<Item = &'static str> {
         let (old, new) = match self {
@@ -149,6 +178,12 @@ pub struct OffloadEntry {
 }
 
 impl OffloadEntry {
+    /// Returns the name of the kernel or global whose entry `symbol` is; `None` for other symbols.
+    #[must_use]
+    pub fn name_of(symbol: &[u8]) -> Option<&[u8]> {
+        SYMBOLS.iter().find_map(|start| symbol.strip_prefix(*start))
+    }
+
     /// Reads the next entry of a table.
     ///
     /// # Errors
@@ -266,6 +301,32 @@ mod tests {
                 expected,
                 "{section} {size}"
             );
+        }
+    }
+
+    #[test]
+    fn finds_sections_and_symbols_by_name() {
+        for (name, section) in [
+            ("llvm_offload_entries", Some("llvm_offload_entries")),
+            ("hip_offloading_entries$OE", Some("hip_offloading_entries")),
+            ("omp_offloading_entries$OA", None),
+            (".rdata", None),
+        ] {
+            assert_eq!(EntryLayout::section_named(name.as_bytes()), section);
+        }
+        assert_eq!(EntryLayout::all_sections().count(), 4);
+        let oldest = ["llvm_offload_entries", "cuda_offloading_entries", "data"];
+        assert_eq!(
+            oldest.map(EntryLayout::oldest_in),
+            [Some(EntryLayout::V21), Some(EntryLayout::V19), None]
+        );
+        for (symbol, name) in [
+            (".offloading.entry.k", Some("k")),
+            (".omp_offloading.entry.k", Some("k")),
+            (".offloading.entry_name", None),
+        ] {
+            let found = OffloadEntry::name_of(symbol.as_bytes());
+            assert_eq!(found, name.map(str::as_bytes), "{symbol}");
         }
     }
 

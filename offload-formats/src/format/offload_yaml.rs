@@ -157,11 +157,10 @@ impl Document {
 
     fn change_header(&self, bytes: &mut [u8], start: u64) {
         let mut set = |offset: u64, value: &[u8]| {
-            let start = usize::try_from(start.saturating_add(offset)).unwrap_or(usize::MAX);
-            let room = start..start.saturating_add(value.len());
-            if let Some(room) = bytes.get_mut(room) {
-                room.copy_from_slice(value);
-            }
+            let start = usize::try_from(start.saturating_add(offset)).ok();
+            let room = start.and_then(|start| bytes.get_mut(start..)?.get_mut(..value.len()));
+            let room = room.expect("an offload binary has all fields of its header");
+            room.copy_from_slice(value);
         };
         if let Some(version) = self.version {
             set(4, &version.to_le_bytes());

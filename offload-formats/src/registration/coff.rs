@@ -107,8 +107,7 @@ impl OpenMp<'_> {
         let EntryTable::StartStop { section, .. } = self.table else {
             return None;
         };
-        let mut all = offload_entry::EntryLayout::ALL.into_iter();
-        all.find(|layout| layout.sections().any(|known| known == section))
+        offload_entry::EntryLayout::oldest_in(section)
     }
 }
 

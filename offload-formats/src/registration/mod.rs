@@ -11,8 +11,8 @@
 //! | [`sycl`]        | images in a descriptor, registered with a SYCL runtime                  |
 //! | [`deferred`]    | images not linked yet, for the last link to find; a stock linker refuses |
 //!
-//! The methods `to_object` write ELF objects, and `to_coff` ([`coff`]) COFF objects for Windows
-//! hosts. `to_c` writes the same as C, for any host, and `to_ir` as an LLVM module. These two and
+//! The methods `to_object` write ELF objects, `to_coff` ([`coff`]) COFF objects for Windows
+//! hosts, and `to_host_object` those of a [`HostFormat`]. `to_c` writes the same as C, for any host, and `to_ir` as an LLVM module. These two and
 //! [`sycl`] require the feature `tools`.
 //!
 //! ```
@@ -47,6 +47,7 @@ mod error;
 pub mod fat_binary;
 mod global;
 pub mod hip_symbols;
+mod host_format;
 #[cfg(feature = "tools")]
 mod llvm_ir;
 mod machine;
@@ -59,3 +60,4 @@ mod writer;
 pub use deferred::NEEDS_OFFLOAD_LINK;
 pub use error::{RegistrationError, WriterError};
 pub use global::Global;
+pub use host_format::HostFormat;

@@ -22,14 +22,10 @@ pub(super) fn plan(
     contents: &Contents,
     targets: &Targets,
     outputs: &[PathBuf],
-    check_archive: bool,
     sources: &mut Sources,
     manner: &Manner,
     warn: Warn<'_>,
 ) -> Result<Vec<Output>, LlvmToolError> {
-    if check_archive {
-        check(contents)?;
-    }
     let mut members = taken(contents, targets, manner)?;
     for member in &mut members {
         let source = member.entry.object.0;

@@ -36,7 +36,10 @@ pub(super) fn plan(
         numbers: &numbers,
     };
     let mut style = match manner.compression {
-        Some(how) => Style::Compressed(how),
+        Some(how) => Style::Compressed {
+            how,
+            verbose: manner.verbose,
+        },
         None => Style::Plain,
     };
     let pieces = match (file_type, host) {

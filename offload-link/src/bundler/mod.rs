@@ -99,7 +99,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, LlvmToolError>
     if let Request::ExtractAll { folder, .. } = &request {
         std::fs::create_dir_all(folder).map_err(|error| LlvmToolError::file(folder, &error))?;
     }
-    outputs::write(&outputs, &sources, manner.verbose)?;
+    outputs::write(&outputs, &sources)?;
     if let Request::ExtractAll { .. } = request {
         let names = outputs.iter().map(|output| output.path.display());
         return Ok(print(
@@ -137,7 +137,6 @@ pub(crate) fn split_archive(
         contents,
         &targets,
         &[output.to_owned()],
-        false,
         sources,
         &archive_manner(limit),
         warn,

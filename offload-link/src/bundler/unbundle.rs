@@ -28,15 +28,10 @@ pub(super) fn plan(
 ) -> Result<Vec<Output>, LlvmToolError> {
     let contents = contents::read(from, sources, manner)?;
     if contents.file_type == FileType::Archive {
-        return archive::plan(
-            &contents,
-            targets,
-            outputs,
-            check_archive,
-            sources,
-            manner,
-            warn,
-        );
+        if check_archive {
+            archive::check(&contents)?;
+        }
+        return archive::plan(&contents, targets, outputs, sources, manner, warn);
     }
     let images = images(&contents, targets, sources, manner)?;
     let outputs = images.into_iter().zip(outputs);

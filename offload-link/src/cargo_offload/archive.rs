@@ -154,7 +154,7 @@ fn split(line: &SplitLine, out: &mut impl Write) -> Result<(), CargoOffloadError
         };
         std::fs::create_dir_all(folder).map_err(failed)?;
     }
-    outputs::write(&planned, &sources, false).map_err(CargoOffloadError::new)?;
+    outputs::write(&planned, &sources).map_err(CargoOffloadError::new)?;
     for path in paths {
         writeln!(out, "{}", path.display()).map_err(CargoOffloadError::unwritten)?;
     }

@@ -84,7 +84,7 @@ pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoO
         return Err(line.selection.nothing(&name, &targets));
     }
     std::fs::create_dir_all(&line.out).map_err(|problem| wrong(&line.out, &problem))?;
-    outputs::write(&plan.outputs, &plan.sources, false).map_err(CargoOffloadError::new)?;
+    outputs::write(&plan.outputs, &plan.sources).map_err(CargoOffloadError::new)?;
     for output in &plan.outputs {
         let path = terminal(output.path.as_path());
         writeln!(out, "{path}").map_err(CargoOffloadError::unwritten)?;

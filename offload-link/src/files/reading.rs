@@ -87,9 +87,10 @@ impl Reading {
             Some(index) => index,
             None => recent.read(&self.file, number)?,
         };
-        let block = recent.blocks.get(index).map_or(&[][..], |block| &block.1);
+        let (_, block) = &recent.blocks[index];
         // The remainder is less than a block.
         let start = (offset % BLOCK as u64) as usize;
+        // Of a file that became shorter, nothing.
         let found = block.get(start..).unwrap_or_default();
         let count = found.len().min(buffer.len());
         buffer[..count].copy_from_slice(&found[..count]);

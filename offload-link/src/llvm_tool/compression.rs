@@ -42,9 +42,9 @@ pub(crate) fn write(
 
 /// Returns the number of processors, at least one.
 pub(crate) fn all_processors() -> NonZeroU32 {
-    let count = std::thread::available_parallelism().map_or(1, |count| count.get());
-    let count = u32::try_from(count).unwrap_or(1);
-    NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN)
+    let count = std::thread::available_parallelism().ok();
+    let count = count.and_then(|count| NonZeroU32::try_from(count).ok());
+    count.unwrap_or(NonZeroU32::MIN)
 }
 
 /// Decompresses a source into a file of its own.

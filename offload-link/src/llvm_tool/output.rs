@@ -20,7 +20,11 @@ pub(crate) enum Style {
     Plain,
     /// Like LLVM, takes `-` as a file name, and its messages do not name the file.
     Archive,
-    Compressed(Compression),
+    Compressed {
+        how: Compression,
+        /// Prints facts about the result, as with `-verbose`.
+        verbose: bool,
+    },
     /// Uses the mode of this host object.
     Object(PathBuf),
 }

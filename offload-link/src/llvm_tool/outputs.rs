@@ -21,11 +21,7 @@ use crate::platform::FileExt;
 use place::{OutputPlace, OutputPlaces};
 
 /// Writes all outputs or none. They get their names when the last one is complete.
-pub(crate) fn write(
-    outputs: &[Output],
-    sources: &Sources,
-    verbose: bool,
-) -> Result<(), LlvmToolError> {
+pub(crate) fn write(outputs: &[Output], sources: &Sources) -> Result<(), LlvmToolError> {
     let mut places = OutputPlaces::default();
     for output in outputs {
         places.add(output).map_err(|error| match output.style {
@@ -37,7 +33,7 @@ pub(crate) fn write(
     for (output, place) in outputs.iter().zip(&places.list) {
         let unwritten = |error: &io::Error| LlvmToolError::file(&output.path, error);
         let file = place.file().map_err(|error| unwritten(&error))?;
-        if let Style::Compressed(how) = output.style {
+        if let Style::Compressed { how, verbose } = output.style {
             compression::write(output, sources, how, verbose, &file)?;
         } else {
             copy(output, sources, &file)?;

@@ -22,12 +22,12 @@ use offload_formats::format::offload_binary::{BinaryEntry, walk};
 use offload_formats::format::offload_entry;
 use offload_formats::format::pieces::Piece;
 use offload_formats::names::{LlvmRelease, OffloadKind};
-use offload_formats::registration;
 use offload_formats::registration::coff::WindowsAbi;
 use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::HipSymbols;
 use offload_formats::registration::openmp::{Blob, BlobSection, OpenMp};
 use offload_formats::registration::sycl::{Sycl, SyclImage};
+use offload_formats::registration::{self, HostFormat};
 
 use crate::files::part;
 use crate::llvm_tool::{
@@ -74,7 +74,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, LlvmToolError>
         pieces: vec![Piece::Bytes(bytes)],
         style: Style::Plain,
     };
-    outputs::write(&[output], &Sources::default(), false)?;
+    outputs::write(&[output], &Sources::default())?;
     Ok(0)
 }
 
@@ -91,8 +91,7 @@ fn release(started: &Started<'_>) -> Result<LlvmRelease, LlvmToolError> {
 
 /// Form of an output.
 enum OutputForm {
-    Elf(Machine),
-    Coff(WindowsAbi),
+    Object(HostFormat),
     C,
     Ir,
 }
@@ -108,10 +107,11 @@ impl OutputForm {
         }
         let host = &options.host;
         if host.os().starts_with("windows") && host.arch() == "x86_64" {
-            return Ok(Self::Coff(match host.environment().starts_with("gnu") {
+            let abi = match host.environment().starts_with("gnu") {
                 true => WindowsAbi::Gnu,
                 false => WindowsAbi::Msvc,
-            }));
+            };
+            return Ok(Self::Object(HostFormat::Coff(abi)));
         }
         // Operating systems without ELF objects of 64 bits.
         let others = ["windows", "macos", "darwin", "ios", "uefi"];
@@ -119,7 +119,8 @@ impl OutputForm {
         let wide = !host.environment().ends_with("x32");
         let known = [Machine::X86_64, Machine::AARCH64];
         let machine = Machine::of(host).filter(|machine| elf && wide && known.contains(machine));
-        machine.map(Self::Elf).ok_or_else(|| {
+        let format = machine.map(HostFormat::Elf);
+        format.map(Self::Object).ok_or_else(|| {
             LlvmToolError::new(format!(
                 "objects are written for ELF hosts of x86_64 and aarch64 and for Windows on \
                  x86_64, and `{host}` is none"
@@ -170,8 +171,7 @@ fn fat_binary(
         globals: &[],
     };
     written(match form {
-        OutputForm::Elf(machine) => fat_binary.to_object(machine),
-        OutputForm::Coff(abi) => fat_binary.to_coff(abi),
+        OutputForm::Object(host) => fat_binary.to_host_object(host),
         OutputForm::Ir => fat_binary.to_ir(&options.host).map(String::into_bytes),
         OutputForm::C => fat_binary.to_c(&absolute(input)?).map(String::into_bytes),
     })
@@ -197,8 +197,7 @@ fn openmp(
     let paths: Vec<PathBuf> = paths.collect::<Result<_, _>>()?;
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
     written(match form {
-        OutputForm::Elf(machine) => openmp.to_object(machine),
-        OutputForm::Coff(abi) => openmp.to_coff(abi),
+        OutputForm::Object(host) => openmp.to_host_object(host),
         OutputForm::Ir => openmp.to_ir(&options.host).map(String::into_bytes),
         OutputForm::C => openmp.to_c(&paths).map(String::into_bytes),
     })
@@ -226,9 +225,9 @@ fn sycl(options: &WrapperOptions, form: OutputForm) -> Result<Vec<u8>, LlvmToolE
     };
     let refused = |text, hint: &str| Err(LlvmToolError::new(text).with_hint(Some(hint.into())));
     written(match form {
-        OutputForm::Elf(machine) => sycl.to_object(machine),
+        OutputForm::Object(HostFormat::Elf(machine)) => sycl.to_object(machine),
         OutputForm::Ir => sycl.to_ir(&options.host).map(String::into_bytes),
-        OutputForm::Coff(_) => {
+        OutputForm::Object(HostFormat::Coff(_)) => {
             return refused(
                 "objects of SYCL are written for ELF hosts",
                 "name the output .ll, and compile it for that host",

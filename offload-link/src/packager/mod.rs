@@ -77,7 +77,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, LlvmToolError>
     for text in outputs::clashes(&planned) {
         warn(format!("warning: {text}"));
     }
-    outputs::write(&planned, &sources, false)?;
+    outputs::write(&planned, &sources)?;
     if extract::announces(&options) {
         let names = planned.iter().map(|output| terminal(output.path.as_path()));
         let lines = names.map(|name| format!("Extracted: {name}\n"));

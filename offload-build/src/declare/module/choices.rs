@@ -254,7 +254,8 @@ pub(crate) fn container(
                 .iter()
                 .map(|one| format!("`{}`", one.name()))
                 .collect();
-            let (name, language) = (named.unwrap_or_default(), language.name());
+            let name = named.expect("without a name the first container is chosen");
+            let language = language.name();
             let host = if has_host_code { " with host code" } else { "" };
             let problem = format!(
                 "`{name}` is not a container of `{language}`{host} ({} {})",

@@ -228,19 +228,20 @@ impl Images {
         })
     }
 
+    /// Packs each image in an offload binary of its own, with its range there.
+    pub(crate) fn binaries(&self, images: &[Vec<u8>]) -> Result<Vec<PackedBinary>, Error> {
+        let images = self.planned.iter().zip(images);
+        let pack = |(planned, image): (&PlannedImage, &Vec<u8>)| {
+            planned.pack(image, self.language.offload_kind(&planned.target.triple))
+        };
+        images.map(pack).collect()
+    }
+
     fn offload_binaries(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
-        let mut bytes = Vec::new();
-        let mut ranges = Vec::new();
-        for (planned, image) in self.planned.iter().zip(images) {
-            let kind = self.language.offload_kind(&planned.target.triple);
-            let (binary, range) = planned.pack(image, kind)?;
-            // An offload binary's size is a multiple of 8, so the next one follows at once.
-            let start = bytes.len() as u64;
-            ranges.push(start + range.start..start + range.end);
-            bytes.extend(binary);
-        }
+        let binaries = self.binaries(images)?;
+        let ranges = consecutive(&binaries);
         Ok(Packed {
-            bytes,
+            bytes: joined(&binaries),
             ranges,
             warning: None,
         })
@@ -266,6 +267,27 @@ impl Images {
             warning: None,
         }
     }
+}
+
+/// An offload binary, and the range of its image in it.
+pub(crate) type PackedBinary = (Vec<u8>, Range<u64>);
+
+/// Returns the bytes of offload binaries that follow each other.
+pub(crate) fn joined(binaries: &[PackedBinary]) -> Vec<u8> {
+    let bytes = binaries.iter().map(|(binary, _)| binary.as_slice());
+    bytes.collect::<Vec<_>>().concat()
+}
+
+/// Returns the ranges of the images when the offload binaries follow each other. Each has a size that is a multiple of 8,
+/// so the next one follows at once.
+pub(crate) fn consecutive(binaries: &[PackedBinary]) -> Vec<Range<u64>> {
+    let mut start = 0;
+    let range = |(binary, image): &PackedBinary| {
+        let range = start + image.start..start + image.end;
+        start += binary.len() as u64;
+        range
+    };
+    binaries.iter().map(range).collect()
 }
 
 /// Returns the error of a module whose images define no kernel.

@@ -6,7 +6,7 @@ use crate::device_link::DeviceInput;
 use crate::error;
 use crate::error::Error;
 use offload_formats::container::kernels::{self, Kernel};
-use offload_formats::format::offload_binary::{BinaryImage, OffloadBinary};
+use offload_formats::format::offload_binary::BinaryImage;
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -82,14 +82,8 @@ impl PlannedImage {
             strings: &strings,
             image,
         };
-        let bytes = binary.to_bytes(LlvmRelease::default());
-        let bytes = bytes.map_err(|error| Error::because(self, error))?;
-        let parsed = OffloadBinary::parse(bytes.as_slice(), 0, bytes.len() as u64);
-        let parsed = parsed.map_err(|error| Error::because(self, error))?;
-        let entry = parsed.entries.first();
-        let entry = entry.expect("an offload binary made of one image has one entry");
-        let range = entry.image.clone();
-        Ok((bytes, range))
+        let packed = binary.to_bytes_with_range(LlvmRelease::default());
+        packed.map_err(|error| Error::because(self, error))
     }
 }
 

@@ -44,10 +44,14 @@ impl<'d, R: ReadAt<'d>> Listing<'d, R> {
     ) -> Result<Option<Self>, CoffError> {
         let listing = CoffForm::of(data, range).and_then(|(form, range)| match form {
             CoffForm::Image { stub } => {
-                Self::of::<pe::ImageFileHeader>(data, range, stub + 4, true)
+                let listing = Self::of::<pe::ImageFileHeader>(data, range, stub + 4)?;
+                Ok(Self {
+                    image: true,
+                    ..listing
+                })
             }
-            CoffForm::LargeObject => Self::of::<pe::AnonObjectHeaderBigobj>(data, range, 0, false),
-            CoffForm::Object => Self::of::<pe::ImageFileHeader>(data, range, 0, false),
+            CoffForm::LargeObject => Self::of::<pe::AnonObjectHeaderBigobj>(data, range, 0),
+            CoffForm::Object => Self::of::<pe::ImageFileHeader>(data, range, 0),
         });
         match listing {
             Err(CoffError::Signature { .. }) => Ok(None),
@@ -56,18 +60,13 @@ impl<'d, R: ReadAt<'d>> Listing<'d, R> {
         }
     }
 
-    fn of<H: CoffHeader>(
-        data: R,
-        range: Range<u64>,
-        place: u64,
-        image: bool,
-    ) -> Result<Self, CoffError> {
+    fn of<H: CoffHeader>(data: R, range: Range<u64>, place: u64) -> Result<Self, CoffError> {
         let (header, table) = headers::<H, R>(data, &range, place)?;
         // The strings follow the symbols.
         let symbols = u64::from(header.pointer_to_symbol_table());
         let size = u64::from(header.number_of_symbols()) * size_of::<H::SymbolBytes>() as u64;
         Ok(Self {
-            image,
+            image: false,
             table,
             data,
             range,

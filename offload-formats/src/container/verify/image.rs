@@ -11,7 +11,7 @@ use crate::container::elf::{Elf, SymbolPlace, SymbolTable};
 use crate::container::inventory::{ContainerFormat, ImageContainer, ImageForm, InventoryImage};
 use crate::container::kernels::{KernelError, kernels_within, ptx_kernels};
 use crate::escape::terminal;
-use crate::format::bytes::ReadAt;
+use crate::format::bytes::{Cursor, ReadAt};
 use crate::format::magic::Magic;
 use crate::names::TargetId;
 use crate::names::elf_flags::processor_of;
@@ -218,9 +218,8 @@ impl<'d, R: ReadAt<'d>> CheckedImage<'_, R> {
         let found = match self.image.form {
             Some(ImageForm::Ptx) => {
                 let size = range.end.saturating_sub(range.start);
-                ptx_kernels(text(
-                    self.data.read_at(range.start, size).unwrap_or_default(),
-                ))
+                let bytes = Cursor::new(self.data, range).read(size, "PTX");
+                ptx_kernels(text(bytes.map_err(|problem| problem.to_string())?))
             }
             _ => kernels_within(self.data, range),
         };

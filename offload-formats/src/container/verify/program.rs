@@ -10,6 +10,7 @@ use crate::container::elf::SymbolPlace;
 use crate::container::inventory::Inventory;
 use crate::escape::terminal;
 use crate::format::bytes::ReadAt;
+use crate::format::offload_entry::EntryLayout;
 
 /// Sections of wrappers.
 const WRAPPERS: [&str; 2] = [".hipFatBinSegment", ".nvFatBinSegment"];
@@ -23,13 +24,6 @@ const HIP_ARCHIVE: u32 = 0x4b50_4948;
 const CUDA: u32 = 0x4662_43b1;
 /// Sections whose containers wrappers register.
 const REGISTERED: [&[u8]; 2] = [b".hip_fatbin", b".nv_fatbin"];
-/// Starts of the names of sections of offload entries; modules of ours add a name of their own.
-const ENTRIES: [&str; 4] = [
-    "omp_offloading_entries",
-    "cuda_offloading_entries",
-    "hip_offloading_entries",
-    "llvm_offload_entries",
-];
 /// Start of the names of functions that start kernels.
 const STUB: &str = "__device_stub__";
 
@@ -173,7 +167,9 @@ fn plain(name: &str) -> &str {
 /// Lists the kernels in the tables of offload entries.
 fn entry_kernels<'d, R: ReadAt<'d>>(host: &HostFile<'d, R>) -> BTreeSet<HostKernel> {
     let mut found = BTreeSet::new();
-    for (section, _) in host.named(&ENTRIES) {
+    // Modules of ours add a name of their own.
+    let starts: Vec<&str> = EntryLayout::all_sections().collect();
+    for (section, _) in host.named(&starts) {
         let range = host.content(section);
         let Some(layout) = EntryFields::of(host, section.address, range.start) else {
             continue;

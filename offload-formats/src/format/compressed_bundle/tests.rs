@@ -560,9 +560,21 @@ fn names_what_fails_when_compressing() {
             Err(std::io::ErrorKind::TimedOut.into())
         }
     }
+    /// Claims to have read more than there is room for.
+    struct TooMuch;
+    impl Read for TooMuch {
+        fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
+            Ok(room.len() + 1)
+        }
+    }
     let how = Compression::default();
     let error = compress_to(how, 1, Broken, &mut Memory::new(Vec::new())).unwrap_err();
     assert_eq!(error.to_string(), "cannot read the bundle: timed out");
+    let error = compress_to(how, 1, TooMuch, &mut Memory::new(Vec::new())).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot read the bundle: expected up to 0x20000 bytes from one read, found 0x20001"
+    );
     for size in [100, 9 << 20] {
         let mut room = Memory::new([0; 40]);
         let error = compress_to(how, size, numbers(size), &mut room).unwrap_err();

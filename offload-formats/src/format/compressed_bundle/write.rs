@@ -171,16 +171,13 @@ pub fn compress_to(
     let mut compressor = Compressor::new(how, size, &mut *out)?;
     let mut buffer = vec![0; codec::BUFFER];
     loop {
-        let count = match bundle.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(problem) if problem.kind() == io::ErrorKind::Interrupted => continue,
-            Err(problem) => {
-                let message = problem.to_string();
-                return Err(CompressedBundleWriteError::Input { message });
-            }
-        };
-        let bytes = buffer.get(..count).unwrap_or_default();
+        let bytes = codec::read_part(&mut bundle, &mut buffer).map_err(|problem| {
+            let message = problem.to_string();
+            CompressedBundleWriteError::Input { message }
+        })?;
+        if bytes.is_empty() {
+            break;
+        }
         compressor.write_all(bytes).map_err(failed)?;
     }
     let (_, compressed) = compressor.finish()?;

@@ -68,9 +68,9 @@ impl BinaryEntry {
     }
 
     fn text(&self, key: &str) -> &str {
-        // `parse` rejects values of these keys that are not UTF-8.
-        let value = self.strings.value(key).map(std::str::from_utf8);
-        value.and_then(Result::ok).unwrap_or_default()
+        self.strings.value(key).map_or("", |value| {
+            std::str::from_utf8(value).expect("`parse` rejects other values of these keys")
+        })
     }
 }
 

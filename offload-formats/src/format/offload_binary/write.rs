@@ -1,6 +1,7 @@
 //! Writes offload binaries as pieces, which refer to the images.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::error::OffloadBinaryWriteError;
 use super::layout::{
@@ -250,10 +251,24 @@ impl BinaryImage<'_> {
     ///
     /// If a key or value contains a NUL.
     pub fn to_bytes(&self, release: LlvmRelease) -> Result<Vec<u8>, OffloadBinaryWriteError> {
-        let (mut bytes, padding) = self.head(self.image.len() as u64, release)?;
+        self.to_bytes_with_range(release).map(|(bytes, _)| bytes)
+    }
+
+    /// Writes an offload binary like [`Self::to_bytes`], and returns the range of the image in it, too.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::to_bytes`].
+    pub fn to_bytes_with_range(
+        &self,
+        release: LlvmRelease,
+    ) -> Result<(Vec<u8>, Range<u64>), OffloadBinaryWriteError> {
+        let size = self.image.len() as u64;
+        let (mut bytes, padding) = self.head(size, release)?;
+        let start = bytes.len() as u64;
         bytes.extend_from_slice(self.image);
         bytes.extend((0..padding).map(|_| 0));
-        Ok(bytes)
+        Ok((bytes, start..start + size))
     }
 
     /// Returns the bytes before an image of `image_size` bytes and the number of zeros after it,

@@ -75,7 +75,7 @@ pub(super) fn read(text: &str, tag: &'static str) -> Result<Node, YamlError> {
     {
         return reader.expected("the end of the line");
     }
-    let root = reader.block(1, false, DEPTH)?;
+    let root = reader.block(1, NodeStart::Anywhere, DEPTH)?;
     reader.skip();
     if reader.rest.starts_with("...") && reader.is_at_marker() {
         reader.advance(3);
@@ -91,6 +91,24 @@ pub(super) fn read(text: &str, tag: &'static str) -> Result<Node, YamlError> {
 struct YamlReader<'t> {
     rest: &'t str,
     place: YamlPosition,
+}
+
+/// Style of a node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum YamlStyle {
+    /// Indentation shows its structure.
+    Block,
+    /// Brackets show its structure.
+    Flow,
+}
+
+/// Place where a node may start.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NodeStart {
+    /// On any line.
+    Anywhere,
+    /// On the line of its key, or on a later one.
+    AfterKey,
 }
 
 impl YamlReader<'_> {
@@ -146,13 +164,13 @@ impl YamlReader<'_> {
         Err(self.place.error(YamlProblem::Expected { what }))
     }
 
-    /// Reads the next node if it starts at `column` or further right. `inline`: on the line of its
-    /// key, where no block map or list can start.
-    fn block(&mut self, column: usize, inline: bool, depth: usize) -> Result<Node, YamlError> {
+    /// Reads the next node if it starts at `column` or further right. No block map
+    /// or list can start on the line of its key.
+    fn block(&mut self, column: usize, start: NodeStart, depth: usize) -> Result<Node, YamlError> {
         let line = self.place.line;
         self.skip();
         let place = self.place;
-        let inline = inline && place.line == line;
+        let inline = start == NodeStart::AfterKey && place.line == line;
         let depth = depth
             .checked_sub(1)
             .ok_or(place.error(YamlProblem::Depth { most: DEPTH }))?;
@@ -170,8 +188,8 @@ impl YamlReader<'_> {
             self.end_of_line()?;
             content
         } else {
-            let scalar = self.scalar(false)?;
-            if self.is_at_colon(false) {
+            let scalar = self.scalar(YamlStyle::Block)?;
+            if self.is_at_colon(YamlStyle::Block) {
                 if inline {
                     return self.expected("a map to start on its own line");
                 }
@@ -188,7 +206,7 @@ impl YamlReader<'_> {
         let mut items = Vec::new();
         while self.place.column == column && self.is_at_item() {
             self.advance(1);
-            items.push(self.block(column.saturating_add(1), false, depth)?);
+            items.push(self.block(column.saturating_add(1), NodeStart::Anywhere, depth)?);
             self.skip();
         }
         self.no_deeper_than(column)?;
@@ -211,15 +229,15 @@ impl YamlReader<'_> {
             ahead.skip();
             let under = ahead.is_at_item() && ahead.place.column == first.column;
             let column = first.column.saturating_add(usize::from(!under));
-            let value = self.block(column, true, depth)?;
+            let value = self.block(column, NodeStart::AfterKey, depth)?;
             add(&mut entries, key, place, value)?;
             self.skip();
             if self.place.column != first.column || self.rest.is_empty() || self.is_at_marker() {
                 break;
             }
             place = self.place;
-            key = self.scalar(false)?.text;
-            if !self.is_at_colon(false) {
+            key = self.scalar(YamlStyle::Block)?.text;
+            if !self.is_at_colon(YamlStyle::Block) {
                 return self.expected("`:` after a key");
             }
         }
@@ -263,8 +281,8 @@ impl YamlReader<'_> {
                 let mut entries = Map::new();
                 self.flow_items('}', |reader| {
                     let place = reader.place;
-                    let key = reader.scalar(true)?.text;
-                    if !reader.is_at_colon(true) {
+                    let key = reader.scalar(YamlStyle::Flow)?.text;
+                    if !reader.is_at_colon(YamlStyle::Flow) {
                         return reader.expected("`:` after a key");
                     }
                     reader.advance(1);
@@ -279,7 +297,7 @@ impl YamlReader<'_> {
                 })?;
                 YamlContent::Map(entries)
             }
-            _ => YamlContent::Scalar(self.scalar(true)?),
+            _ => YamlContent::Scalar(self.scalar(YamlStyle::Flow)?),
         };
         Ok(Node { place, content })
     }
@@ -309,18 +327,19 @@ impl YamlReader<'_> {
         Ok(())
     }
 
-    fn is_at_colon(&self, in_flow: bool) -> bool {
-        let ends = |rest: &str| in_flow && rest.starts_with([',', ']', '}', '[', '{']);
+    fn is_at_colon(&self, style: YamlStyle) -> bool {
+        let ends =
+            |rest: &str| style == YamlStyle::Flow && rest.starts_with([',', ']', '}', '[', '{']);
         let rest = self.rest.strip_prefix(':');
         rest.is_some_and(|rest| self.is_blank_at(1) || ends(rest))
     }
 
     /// Reads a scalar, and skips blanks after it.
-    fn scalar(&mut self, in_flow: bool) -> Result<Scalar, YamlError> {
+    fn scalar(&mut self, style: YamlStyle) -> Result<Scalar, YamlError> {
         let scalar = match self.peek() {
             Some('\'') => self.single_quoted()?,
             Some('"') => self.double_quoted()?,
-            _ => self.plain(in_flow)?,
+            _ => self.plain(style)?,
         };
         let blanks = self.rest.len() - self.rest.trim_start_matches([' ', '\t']).len();
         if self
@@ -335,7 +354,7 @@ impl YamlReader<'_> {
         Ok(scalar)
     }
 
-    fn plain(&mut self, in_flow: bool) -> Result<Scalar, YamlError> {
+    fn plain(&mut self, style: YamlStyle) -> Result<Scalar, YamlError> {
         let indicator = match self.peek() {
             Some('-' | '?' | ':') => self.is_blank_at(1),
             Some(first) => ",[]{}#&*!|>'\"%@`".contains(first),
@@ -344,6 +363,7 @@ impl YamlReader<'_> {
         if indicator {
             return self.expected("a scalar, a list or a map");
         }
+        let in_flow = style == YamlStyle::Flow;
         let mut len = 0;
         let mut before = 'x';
         for char in self.rest.chars() {

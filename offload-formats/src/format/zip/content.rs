@@ -7,6 +7,7 @@ use flate2::bufread::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 
 use super::{ZipMember, ZipMethod};
+use crate::format::codec;
 
 /// The unpacked content of a member as a stream, which fails at its end if size or CRC-32 differ from the directory's.
 /// It gives at most one byte more than the directory's size.
@@ -60,8 +61,7 @@ impl<B: BufRead> Read for ZipContent<B> {
             ZipSource::Stored(source) => source.read(room),
             ZipSource::Deflated(decoder) => decoder.read(room),
         }?;
-        let bytes = room.get(..count).expect("a read fills at most the room");
-        self.crc.update(bytes);
+        self.crc.update(codec::filled(room, count)?);
         self.done = self.done.saturating_add(count as u64);
         let wrong = |text: String| Err(io::Error::new(io::ErrorKind::InvalidData, text));
         let size = self.size;
@@ -103,17 +103,16 @@ pub fn deflate(
 ) -> io::Result<PackedContent> {
     let (mut crc, mut size) = (Crc::new(), 0_u64);
     let mut buffer = vec![0; 1 << 17];
-    let mut copy = |out: &mut dyn Write| loop {
-        let count = match content.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        let bytes = buffer.get(..count).expect("a read fills at most the room");
-        crc.update(bytes);
-        size = size.saturating_add(count as u64);
-        out.write_all(bytes)?;
+    let mut copy = |out: &mut dyn Write| -> io::Result<()> {
+        loop {
+            let bytes = codec::read_part(&mut content, &mut buffer)?;
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            crc.update(bytes);
+            size = size.saturating_add(bytes.len() as u64);
+            out.write_all(bytes)?;
+        }
     };
     match method {
         ZipMethod::Stored => copy(out)?,

@@ -2,7 +2,7 @@ use super::*;
 
 use crate::format::pieces::{Piece, to_bytes};
 use std::collections::BTreeMap;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 
 // Written by `zipfile` of Python 3.11: members `a/k.txt`, stored, and `b`, 40 times `x`, deflated.
 
@@ -171,6 +171,30 @@ fn replaces_content_and_keeps_everything_else() {
             assert!(same == file);
         }
     }
+}
+
+#[test]
+fn rejects_readers_that_claim_too_much() {
+    struct TooMuch;
+    impl io::Read for TooMuch {
+        fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+            Ok(room.len() + 1)
+        }
+    }
+    impl io::BufRead for TooMuch {
+        fn fill_buf(&mut self) -> io::Result<&[u8]> {
+            Ok(&[])
+        }
+        fn consume(&mut self, _: usize) {}
+    }
+    let error = deflate(TooMuch, ZipMethod::Stored, &mut Vec::new()).unwrap_err();
+    let text = "expected up to 0x20000 bytes from one read, found 0x20001";
+    assert_eq!(error.to_string(), text);
+    let zip = ZipFile::parse(FILES[0], 0..FILES[0].len() as u64).unwrap();
+    let mut content = zip.members[0].unpack(TooMuch).unwrap();
+    let error = content.read(&mut [0; 4]).unwrap_err();
+    let text = "expected up to 0x4 bytes from one read, found 0x5";
+    assert_eq!(error.to_string(), text);
 }
 
 #[test]

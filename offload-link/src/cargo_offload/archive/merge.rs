@@ -77,7 +77,7 @@ pub(super) fn run(line: &MergeLine) -> Result<(), CargoOffloadError> {
         path: path.clone(),
         style: Style::Plain,
     };
-    outputs::write(&[output], &sources, false).map_err(CargoOffloadError::new)
+    outputs::write(&[output], &sources).map_err(CargoOffloadError::new)
 }
 
 /// A member of one of the archives.

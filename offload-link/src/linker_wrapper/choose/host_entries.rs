@@ -136,7 +136,9 @@ impl HostEntries {
             if self.of(*kind).next().is_none() {
                 let table = offload_entry::EntryLayout::of(release);
                 // Kinds since LLVM 21 have no section of their own.
-                let section = table.section(*kind).unwrap_or(NEW_SECTION);
+                let newest = || offload_entry::EntryLayout::V21.section(*kind);
+                let section = table.section(*kind).or_else(newest);
+                let section = section.expect("since LLVM 21 every kind has a section");
                 let known = self.tables.iter_mut().find(|known| known.name == section);
                 if let Some(known) = known {
                     known.kinds.push(*kind);
@@ -162,18 +164,13 @@ impl HostEntries {
     }
 }
 
-/// Section with entries of all kinds since LLVM 21.
-const NEW_SECTION: &str = "llvm_offload_entries";
-
 impl EntrySection {
     /// Returns the layout of its entries.
     pub(crate) fn layout(&self) -> offload_entry::EntryLayout {
-        let stride = self.strides.first().copied().unwrap_or_default();
-        let default = match self.name {
-            NEW_SECTION => offload_entry::EntryLayout::V21,
-            _ => offload_entry::EntryLayout::V19,
-        };
-        offload_entry::EntryLayout::find(self.name, stride).unwrap_or(default)
+        let stride = self.strides.first();
+        let found = stride.and_then(|stride| offload_entry::EntryLayout::find(self.name, *stride));
+        let found = found.or_else(|| offload_entry::EntryLayout::oldest_in(self.name));
+        found.expect("a table is in a section of offload entries")
     }
 }
 

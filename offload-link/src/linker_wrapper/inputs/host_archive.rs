@@ -75,7 +75,7 @@ fn copy(file: &InputFile, path: &Path) -> Result<(), Problem> {
         pieces: layout(&plans, Index::Always)?,
         style: Style::Plain,
     };
-    let written = outputs::write(&[output], &sources, false);
+    let written = outputs::write(&[output], &sources);
     written.map_err(|problem| problem.to_string().into())
 }
 

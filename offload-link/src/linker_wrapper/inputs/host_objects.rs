@@ -140,14 +140,6 @@ fn demands<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
     symbols.iter().any(|symbol| demand(symbol.name))
 }
 
-/// Returns the section's name if it contains offload entries.
-fn entry_section(name: &[u8]) -> Option<&'static str> {
-    // COFF linkers sort sections by the text after the dollar sign.
-    let name = name.strip_suffix(b"$OE").unwrap_or(name);
-    let mut known = EntryLayout::ALL.into_iter().flat_map(EntryLayout::sections);
-    known.find(|known| known.as_bytes() == name)
-}
-
 /// Returns the kinds whose entries a section with this name contains.
 pub(crate) fn kinds_of(section: &str) -> Vec<OffloadKind> {
     let here = |kind: &OffloadKind| {
@@ -190,7 +182,9 @@ fn of_names(names: Vec<&[u8]>) -> HostSide {
     } else {
         EntryLayout::V19
     };
-    let sections = names.iter().filter_map(|name| entry_section(name));
+    let sections = names
+        .iter()
+        .filter_map(|name| EntryLayout::section_named(name));
     let entries = sections.map(|name| EntrySection {
         name,
         size: 0,
@@ -216,7 +210,7 @@ fn of_coff(object: &coff::Object<'_>) -> HostSide {
         found.deferred |= symbol.name == NEEDS_OFFLOAD_LINK.as_bytes();
         let number = symbol.section.and_then(|number| number.checked_sub(1));
         let name = number.and_then(|index| sections.get(index));
-        let Some(name) = name.and_then(|name| entry_section(name)) else {
+        let Some(name) = name.and_then(|name| EntryLayout::section_named(name)) else {
             continue;
         };
         let section = found.entries.iter_mut().find(|known| known.name == name);
@@ -231,28 +225,13 @@ fn of_elf<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<HostSide, Elf
     let elf = Elf::parse(data, range)?;
     let names = elf.names()?;
     let mut found = HostSide::default();
-    let mut indices = Vec::new();
     for section in elf.sections().skip(1) {
-        let name = names.of(&section)?;
-        if name == b".comment" {
+        if names.of(&section)? == b".comment" {
             found.clang = clang_release(elf.content(&section)?);
         }
-        let Some(name) = entry_section(name).filter(|_| section.size > 0) else {
-            continue;
-        };
-        indices.push(section.index);
-        let kinds = kinds_in(elf.content(&section)?, name).unwrap_or_else(|| kinds_of(name));
-        found.entries.push(EntrySection {
-            name,
-            size: section.size,
-            flags: section.flags,
-            alignment: section.alignment,
-            strides: Vec::new(),
-            kinds,
-            symbols: Vec::new(),
-        });
     }
-    for symbol in elf.symbols(SymbolTable::All)? {
+    let symbols = elf.symbols(SymbolTable::All)?;
+    for symbol in &symbols {
         found.deferred |= symbol.name == NEEDS_OFFLOAD_LINK.as_bytes();
         if HIP_NAMES
             .iter()
@@ -263,17 +242,24 @@ fn of_elf<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<HostSide, Elf
                 .hip
                 .push((name, symbol.place != SymbolPlace::Undefined));
         }
-        let SymbolPlace::Section(index) = symbol.place else {
-            continue;
-        };
-        let entries = indices.iter().zip(&mut found.entries);
-        let section = entries.into_iter().find(|(known, _)| **known == index);
-        if let Some((_, section)) = section {
-            let is_entry = symbol.name.starts_with(b".offloading.entry.");
-            if is_entry && !section.strides.contains(&symbol.size) {
-                section.strides.push(symbol.size);
+    }
+    for entries in elf.entry_sections(&symbols)? {
+        let mut strides = Vec::new();
+        for symbol in &entries.symbols {
+            if !strides.contains(&symbol.size) {
+                strides.push(symbol.size);
             }
         }
+        found.entries.push(EntrySection {
+            name: entries.name,
+            size: entries.section.size,
+            flags: entries.section.flags,
+            alignment: entries.section.alignment,
+            strides,
+            kinds: kinds_in(entries.content, entries.name)
+                .unwrap_or_else(|| kinds_of(entries.name)),
+            symbols: Vec::new(),
+        });
     }
     Ok(found)
 }

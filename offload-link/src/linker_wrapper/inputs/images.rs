@@ -331,9 +331,16 @@ impl Image {
 
     /// Returns its symbols; formats such as PTX have none.
     pub(crate) fn names(&self) -> Result<Names, LinkError> {
-        self.read(|data| {
-            let symbols = container::symbols(data, 0..self.size()).unwrap_or_default();
-            Names::of(&symbols)
+        let names = self.read(|data| {
+            let symbols = container::symbols(data, 0..self.size());
+            symbols.map(|symbols| Names::of(&symbols))
+        })?;
+        names.map_err(|problem| {
+            let (kind, target) = (self.offload_kind, target(&self.triple, &self.processor));
+            LinkError::Input {
+                from: self.from.clone(),
+                source: format!("symbols of the {kind} image for {target}: {problem}").into(),
+            }
         })
     }
 
@@ -392,6 +399,29 @@ mod tests {
         ($name:literal) => {
             include_bytes!(concat!("../../../../tests/golden/22.1.8/", $name))
         };
+    }
+
+    #[test]
+    fn rejects_an_image_whose_symbols_are_damaged() {
+        use offload_formats::format::offload_binary::BinaryImage;
+        let damaged = BinaryImage {
+            offload_kind: OffloadKind::HIP,
+            strings: &[("triple", "amdgcn-amd-amdhsa"), ("arch", "gfx90a")],
+            image: b"\x7fELF\x09\x01",
+            ..BinaryImage::default()
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("input.bin");
+        std::fs::write(&path, damaged.to_bytes(Default::default()).unwrap()).unwrap();
+        let arguments = Arguments::parse(vec![path.clone().into()], "offload-ld").unwrap();
+        let inputs = Inputs::scan(&arguments).unwrap();
+        let limit = DecompressionLimit::default();
+        let images = Image::all(&inputs, limit, &mut Report::default()).unwrap();
+        let error = images[0].names().unwrap_err().to_string();
+        let expected = format!("{}: symbols of the hip image for ", path.display());
+        assert!(error.starts_with(&expected), "{error}");
+        let end = "ELF class 9 with byte order 1 is not supported (1 and 2 are)";
+        assert!(error.ends_with(end), "{error}");
     }
 
     #[test]

@@ -298,15 +298,11 @@ impl Packed {
             strings: &strings,
             image: bytes,
         };
-        let release = LlvmRelease::default();
-        let written = packed
-            .head(bytes.len() as u64, release)
-            .and_then(|(head, _)| Ok((head.len() as u64, packed.to_bytes(release)?)));
-        let (start, binary) = written.map_err(|source| LinkError::Input {
+        let packed = packed.to_bytes_with_range(LlvmRelease::default());
+        let (binary, image) = packed.map_err(|source| LinkError::Input {
             from: triple.to_owned(),
             source: source.into(),
         })?;
-        let image = start..start + bytes.len() as u64;
         Ok(Self { binary, image })
     }
 }

@@ -14,7 +14,7 @@ use offload_formats::registration::fat_binary::{FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::{HipFatBinary, HipSymbols};
 use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
 use offload_formats::registration::sycl::{Sycl, SyclImage};
-use offload_formats::registration::{Global, NEEDS_OFFLOAD_LINK};
+use offload_formats::registration::{Global, HostFormat, NEEDS_OFFLOAD_LINK};
 
 use crate::files::part;
 use crate::linker_wrapper::error::LinkError;
@@ -25,8 +25,7 @@ use crate::linker_wrapper::plan::containers::{Container, ContainerContent};
 /// How objects for a host are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    Elf(Machine),
-    Coff(WindowsAbi),
+    Object(HostFormat),
     C,
 }
 
@@ -36,9 +35,11 @@ impl Way {
         let x86_64 = host.number == elf::EM_X86_64.0;
         match arguments.family {
             _ if arguments.options.wrapper_from_c => Self::C,
-            Family::Gnu if x86_64 || host.number == elf::EM_AARCH64.0 => Self::Elf(host),
-            Family::Coff if x86_64 => Self::Coff(WindowsAbi::Msvc),
-            Family::MinGw if x86_64 => Self::Coff(WindowsAbi::Gnu),
+            Family::Gnu if x86_64 || host.number == elf::EM_AARCH64.0 => {
+                Self::Object(HostFormat::Elf(host))
+            }
+            Family::Coff if x86_64 => Self::Object(HostFormat::Coff(WindowsAbi::Msvc)),
+            Family::MinGw if x86_64 => Self::Object(HostFormat::Coff(WindowsAbi::Gnu)),
             _ => Self::C,
         }
     }
@@ -73,14 +74,15 @@ pub(crate) enum Registration<'a> {
 impl Registration<'_> {
     /// Returns the object file; `None` if it must be compiled from C.
     pub(crate) fn to_object(&self, way: Way) -> Result<Option<Vec<u8>>, LinkError> {
-        Ok(Some(match (self, way) {
-            (Self::OpenMp(form), Way::Elf(host)) => form.to_object(host)?,
-            (Self::FatBinary(form), Way::Elf(host)) => form.to_object(host)?,
-            (Self::Symbols(form), Way::Elf(host)) => form.to_object(host)?,
-            (Self::Sycl(form), Way::Elf(host)) => form.to_object(host)?,
-            (Self::OpenMp(form), Way::Coff(abi)) => form.to_coff(abi)?,
-            (Self::FatBinary(form), Way::Coff(abi)) => form.to_coff(abi)?,
-            (Self::Symbols(_) | Self::Sycl(_), Way::Coff(_)) | (_, Way::C) => return Ok(None),
+        let Way::Object(host) = way else {
+            return Ok(None);
+        };
+        Ok(Some(match (self, host) {
+            (Self::OpenMp(form), _) => form.to_host_object(host)?,
+            (Self::FatBinary(form), _) => form.to_host_object(host)?,
+            (Self::Symbols(form), HostFormat::Elf(machine)) => form.to_object(machine)?,
+            (Self::Sycl(form), HostFormat::Elf(machine)) => form.to_object(machine)?,
+            (Self::Symbols(_) | Self::Sycl(_), HostFormat::Coff(_)) => return Ok(None),
         }))
     }
 

@@ -1,18 +1,13 @@
 //! The offload entries of a COFF object. Symbols have no size there, and what clang makes weak is two symbols: an
 //! alias without a place, `.offloading.entry.NAME`, and the one that stands in for it, at the entry.
 
-use crate::steps::host_objects::entries::table::{
-    Entries, EntryPlace, Named, is_entry_section, name_of, no_size,
-};
+use crate::steps::host_objects::entries::table::{Entries, EntryPlace, Named, no_size};
 use offload_formats::container::coff::{CoffError, Object};
 use offload_formats::format::bytes::Cursor;
 use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-
-/// Suffix of the section's name: linkers sort by it.
-const GROUP: &str = "$OE";
 
 /// An offload entry, and its symbols.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,8 +54,7 @@ pub(crate) fn entries(object: &Object<'_>) -> Vec<CoffEntry> {
         .collect();
     let mut found = Vec::new();
     for symbol in symbols.values() {
-        let name = String::from_utf8_lossy(symbol.name);
-        if name_of(&name).is_none() {
+        if OffloadEntry::name_of(symbol.name).is_none() {
             continue;
         }
         let default = symbol.default.and_then(|index| symbols.get(&index));
@@ -70,7 +64,7 @@ pub(crate) fn entries(object: &Object<'_>) -> Vec<CoffEntry> {
         };
         if let Some(section) = at.section {
             found.push(CoffEntry {
-                symbol: name.into_owned(),
+                symbol: String::from_utf8_lossy(symbol.name).into_owned(),
                 at: at.index,
                 seen_as: String::from_utf8_lossy(at.name).into_owned(),
                 alias,
@@ -83,15 +77,13 @@ pub(crate) fn entries(object: &Object<'_>) -> Vec<CoffEntry> {
 }
 
 /// The numbers of the sections of offload entries that are not empty, with their names as on ELF and their contents.
-pub(crate) fn entry_sections<'d>(
-    object: &Object<'d>,
-) -> impl Iterator<Item = (usize, &'d str, Range<u64>)> {
+pub(crate) fn entry_sections(
+    object: &Object<'_>,
+) -> impl Iterator<Item = (usize, &'static str, Range<u64>)> {
     let sections: Vec<_> = object.sections().collect();
     (1..).zip(sections).filter_map(|(number, section)| {
-        let name = std::str::from_utf8(section.name).ok()?;
-        let name = name.strip_suffix(GROUP).unwrap_or(name);
-        let is_wanted = !section.content.is_empty() && is_entry_section(name);
-        is_wanted.then_some((number, name, section.content))
+        let name = EntryLayout::section_named(section.name)?;
+        (!section.content.is_empty()).then_some((number, name, section.content))
     })
 }
 
@@ -114,13 +106,14 @@ pub(crate) fn sections(bytes: &[u8]) -> Result<Vec<Entries>, Problem> {
             let mut cursor = Cursor::new(bytes, start..content.end);
             let read = OffloadEntry::read(&mut cursor, layout);
             let read = read.map_err(|_| Problem::Entries(no_size(section)))?;
-            if let Some(name) = name_of(&entry.symbol).filter(|name| !name.is_empty()) {
+            let name = OffloadEntry::name_of(entry.symbol.as_bytes());
+            if let Some(name) = name.filter(|name| !name.is_empty()) {
                 let entry = Named {
                     symbol: entry.symbol.clone(),
                     seen_as: entry.seen_as.clone(),
                     is_kernel: read.size == 0,
                 };
-                named.insert(name.to_owned(), entry);
+                named.insert(String::from_utf8_lossy(name).into_owned(), entry);
             }
         }
         found.push(Entries {

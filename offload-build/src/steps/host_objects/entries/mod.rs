@@ -4,13 +4,11 @@ pub(crate) mod coff;
 mod elf;
 mod table;
 
-pub(crate) use crate::steps::host_objects::entries::table::{
-    Entries, EntryPlace, Named, is_entry_section, name_of,
-};
+pub(crate) use crate::steps::host_objects::entries::table::{Entries, EntryPlace, Named};
 
 use crate::error;
 use crate::error::Error;
-use object::BinaryFormat;
+use offload_formats::format::magic::Magic;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,11 +38,9 @@ pub(crate) fn has_entries(path: &Path, bytes: &[u8]) -> Result<bool, Error> {
 
 /// Returns the offload entries of each section of a host object.
 fn sections(path: &Path, bytes: &[u8]) -> Result<Vec<Entries>, Error> {
-    let file = object::File::parse(bytes).map_err(|error| wrong(path, &error))?;
-    let sections = match file.format() {
-        BinaryFormat::Elf => elf::sections(&file),
-        BinaryFormat::Coff => coff::sections(bytes).map_err(|error| error.to_string()),
-        _ => Err("is neither an ELF nor a COFF object".to_owned()),
+    let sections = match Magic::of(bytes) {
+        Magic::Elf => elf::sections(bytes),
+        _ => coff::sections(bytes).map_err(|error| error.to_string()),
     };
     sections.map_err(|problem| wrong(path, &problem))
 }

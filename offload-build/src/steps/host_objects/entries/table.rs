@@ -3,9 +3,6 @@
 use offload_formats::format::offload_entry::EntryLayout;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The symbol of an offload entry is one of these and the name of the kernel or global: to LLVM 16, and after.
-const ENTRY_SYMBOLS: [&str; 2] = [".omp_offloading.entry.", ".offloading.entry."];
-
 /// The offload entries of host objects, all in sections of one name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Entries {
@@ -81,17 +78,6 @@ impl Entries {
     pub(crate) fn section(&self) -> &str {
         &self.section
     }
-}
-
-/// Returns the name of the kernel or global whose offload entry a symbol is.
-pub(crate) fn name_of(symbol: &str) -> Option<&str> {
-    let mut prefixes = ENTRY_SYMBOLS.iter();
-    prefixes.find_map(|prefix| symbol.strip_prefix(prefix))
-}
-
-pub(crate) fn is_entry_section(name: &str) -> bool {
-    let mut all = EntryLayout::ALL.into_iter().flat_map(EntryLayout::sections);
-    all.any(|known| known == name)
 }
 
 pub(crate) fn no_size(section: &str) -> String {

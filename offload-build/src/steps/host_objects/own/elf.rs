@@ -1,10 +1,10 @@
 //! The own names of a joined ELF object.
 
-use crate::steps::host_objects::entries;
 use crate::steps::host_objects::own::{DEVICE_STUB, Own, Symbols, stub_of};
 use object::elf as elf_names;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolFlags};
 use offload_formats::container::elf;
+use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};
 use std::collections::BTreeSet;
 use std::error::Error;
 
@@ -50,7 +50,7 @@ impl Own {
                 }
                 _ => {
                     registered.contains(name)
-                        || entries::name_of(name).is_some()
+                        || OffloadEntry::name_of(name.as_bytes()).is_some()
                         || name.contains(DEVICE_STUB)
                 }
             };
@@ -66,18 +66,20 @@ impl Own {
 fn entry_section(object: &[u8]) -> Result<String> {
     let file = object::File::parse(object)?;
     let names = file.sections().filter_map(|section| section.name().ok());
-    let found = names
-        .into_iter()
-        .find(|name| entries::is_entry_section(name));
+    let found = names.into_iter().find(|name| is_entry_section(name));
     // The objects joined in it had one, or there would have been no registration.
     let found = found.ok_or("the joined object has no section of offload entries")?;
     Ok(found.to_owned())
 }
 
+fn is_entry_section(name: &str) -> bool {
+    EntryLayout::section_named(name.as_bytes()).is_some()
+}
+
 /// The symbols that entries refer to, as far as other objects see them.
 fn registered(file: &object::File<'_>) -> object::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
-    let is_entries = |name: object::Result<&str>| name.is_ok_and(entries::is_entry_section);
+    let is_entries = |name: object::Result<&str>| name.is_ok_and(is_entry_section);
     let sections = file.sections();
     for section in sections.filter(|section| is_entries(section.name())) {
         for (_, relocation) in section.relocations() {

@@ -190,3 +190,19 @@ fn knows_the_version_of_each_release() {
         (None, None)
     );
 }
+
+#[test]
+fn returns_the_range_of_the_image() {
+    for image in [&b""[..], b"x", b"an image of more than 8 bytes"] {
+        let binary = BinaryImage {
+            strings: &[("triple", "amdgcn-amd-amdhsa")],
+            image,
+            ..BinaryImage::default()
+        };
+        let (bytes, range) = binary.to_bytes_with_range(LlvmRelease::V22).unwrap();
+        assert_eq!(bytes, binary.to_bytes(LlvmRelease::V22).unwrap());
+        // The reader finds the same range in the records.
+        assert_eq!(parse(&bytes).entries[0].image, range);
+        assert_eq!(&bytes[range.start as usize..range.end as usize], image);
+    }
+}

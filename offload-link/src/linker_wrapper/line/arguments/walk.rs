@@ -332,8 +332,7 @@ impl Walk {
 
     fn flag(&mut self, id: Host) {
         match id {
-            Host::WholeArchive => self.whole(true),
-            Host::NoWholeArchive => self.whole(false),
+            Host::WholeArchive | Host::NoWholeArchive => self.whole(id == Host::WholeArchive),
             Host::Static => self.state.only_static = true,
             Host::Dynamic => self.state.only_static = false,
             Host::AllStatic => {
