@@ -210,29 +210,28 @@ fn flags(found: u32, triple: &Triple, id: &TargetId) -> Result<(), CheckError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use object::write::{Object, StandardSection, Symbol, SymbolSection};
-    use object::{Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope};
+    use offload_formats::container::elf::Machine;
+    use offload_formats::format::offload_entry::EntryLayout;
+    use offload_formats::registration::Global;
+    use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 
     /// An ELF file for `machine` and `flags` that defines `kernel` and needs `missing`.
     fn image(machine: u16, flags: u32) -> Vec<u8> {
-        let mut object = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
-        let text = object.section_id(StandardSection::Text);
-        for (name, section) in [
-            ("kernel", SymbolSection::Section(text)),
-            ("missing", SymbolSection::Undefined),
-        ] {
-            object.add_symbol(Symbol {
-                name: name.into(),
-                value: 0,
-                size: 0,
-                kind: SymbolKind::Text,
-                scope: SymbolScope::Dynamic,
-                weak: false,
-                section,
-                flags: SymbolFlags::None,
-            });
-        }
-        let mut bytes = object.write().unwrap();
+        let table = EntryTable::Symbol {
+            symbol: "missing",
+            size: 0,
+        };
+        let registration = FatBinary {
+            runtime: Runtime::Cuda,
+            bytes: b"",
+            tables: &[HostTable {
+                layout: EntryLayout::V21,
+                table,
+            }],
+            symbols: Default::default(),
+            globals: &[Global::Anchor { name: "kernel" }],
+        };
+        let mut bytes = registration.to_object(Machine::X86_64).unwrap();
         bytes[0x12..0x14].copy_from_slice(&machine.to_le_bytes());
         bytes[0x30..0x34].copy_from_slice(&flags.to_le_bytes());
         bytes

@@ -3,7 +3,7 @@
 use crate::support::crates;
 
 /// Of the goal in `docs/architecture.md`.
-const MOST: usize = 25;
+const MOST: usize = 20;
 
 #[test]
 fn compiles_no_more_crates_than_the_goal_allows() {
@@ -31,6 +31,10 @@ fn compiles_no_library_that_only_features_need() {
         "serde_json",
         "rustix",
         "tempfile",
+        // Of the writer of `object`; `container/relocatable.rs` writes registrations.
+        "indexmap",
+        "hashbrown",
+        "crc32fast",
     ] {
         let named = |name: &&String| name.split(' ').next() == Some(optional);
         assert_eq!(compiled.iter().find(named), None);

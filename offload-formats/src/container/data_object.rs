@@ -16,6 +16,7 @@ use std::fmt;
 use object::{elf, pe};
 
 use super::elf::Machine;
+use super::fields::{Fields, SectionHeader, elf_header};
 use crate::format::pieces::Piece;
 
 /// A host whose linker reads the object.
@@ -167,7 +168,8 @@ impl DataObject<'_> {
         for row in rows {
             after.section_header(row);
         }
-        Ok((elf_header(machine, headers), after.0))
+        let header = elf_header(machine, elf::ELFOSABI_NONE.0, headers, SECTIONS);
+        Ok((header, after.0))
     }
 
     /// Returns the bytes before and after the content.
@@ -237,72 +239,6 @@ impl DataObject<'_> {
 
 /// Number of section headers of an ELF object.
 const SECTIONS: u16 = 5;
-
-/// A section header: name, type, flags, offset and size, link and info, alignment and size of a record.
-type SectionHeader = (u32, u32, u64, [u64; 2], [u32; 2], [u64; 2]);
-
-/// Returns the header of an ELF object whose section headers are at that offset.
-fn elf_header(machine: Machine, section_headers: u64) -> Vec<u8> {
-    let mut before = Fields::default();
-    // Class 64, little-endian, version 1.
-    before.bytes(&[0x7f, b'E', b'L', b'F', 2, 1, 1]);
-    before.zeros(9);
-    before.half(elf::ET_REL.0);
-    before.half(machine.number);
-    before.word(1);
-    before.long(0);
-    before.long(0);
-    before.long(section_headers);
-    before.word(machine.flags);
-    for half in [64, 0, 0, 64, SECTIONS, SECTIONS - 1] {
-        before.half(half);
-    }
-    before.0
-}
-
-/// Little-endian fields.
-#[derive(Default)]
-struct Fields(Vec<u8>);
-
-impl Fields {
-    fn section_header(&mut self, row: SectionHeader) {
-        let (name, kind, flags, place, [link, info], last) = row;
-        self.word(name);
-        self.word(kind);
-        self.long(flags);
-        self.long(0);
-        place.into_iter().for_each(|field| self.long(field));
-        self.word(link);
-        self.word(info);
-        last.into_iter().for_each(|field| self.long(field));
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn zeros(&mut self, count: u64) {
-        self.0.extend((0..count).map(|_| 0));
-    }
-
-    fn half(&mut self, number: u16) {
-        self.bytes(&number.to_le_bytes());
-    }
-
-    fn word(&mut self, number: u32) {
-        self.bytes(&number.to_le_bytes());
-    }
-
-    fn long(&mut self, number: u64) {
-        self.bytes(&number.to_le_bytes());
-    }
-
-    /// Writes a name of at most eight bytes, padded with zeros.
-    fn name(&mut self, name: &str) {
-        self.bytes(name.as_bytes());
-        self.zeros(8_u64.saturating_sub(name.len() as u64));
-    }
-}
 
 #[cfg(test)]
 mod tests {

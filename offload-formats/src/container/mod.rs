@@ -42,6 +42,7 @@ pub mod elf;
 #[cfg(feature = "tools")]
 pub mod embed;
 pub mod fatbin;
+mod fields;
 mod find;
 #[cfg(feature = "tools")]
 pub mod inventory;
@@ -50,6 +51,7 @@ mod macho;
 pub mod object_bundle;
 #[cfg(feature = "tools")]
 pub mod prune;
+pub(crate) mod relocatable;
 mod symbols;
 #[cfg(feature = "tools")]
 pub mod verify;

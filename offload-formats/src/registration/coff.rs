@@ -14,13 +14,7 @@
 //! Since LLVM 23 they are entries of zeros; without them the linker may drop the ends (LLVM's pull
 //! request 215390). Here the table starts after the first of them.
 
-use object::write::{
-    Object, Relocation, SectionId, StandardSegment, Symbol, SymbolId, SymbolSection,
-};
-use object::{
-    Architecture, BinaryFormat, Endianness, RelocationFlags, SectionFlags, SectionKind,
-    SymbolFlags, SymbolKind, SymbolScope, pe,
-};
+use object::{SymbolKind, pe};
 
 use super::deferred::{Deferred, NEEDS_OFFLOAD_LINK};
 use super::entries::EntryTable;
@@ -30,6 +24,9 @@ use super::global::Global;
 use super::machine::{Operand, StartupCode, windows_x86_64};
 use super::openmp::OpenMp;
 use crate::container::elf::OFFLOADING_SECTION;
+use crate::container::relocatable::{
+    NewRelocation, NewSymbol, RelocatableObject, SectionId, SymbolId,
+};
 use crate::format::offload_entry;
 
 /// The C runtime of a Windows host, which determines the section of constructors.
@@ -64,7 +61,7 @@ impl OpenMp<'_> {
         let images_symbol = writer.object.section_symbol(images);
         for (index, blob) in self.images.iter().enumerate() {
             let (start, end) = blob.checked(index)?;
-            let at = writer.object.append_section_data(images, blob.bytes, 8);
+            let at = writer.object.append(images, blob.bytes, 8);
             let name = match index {
                 0 => ".omp_offloading.device_image".to_owned(),
                 _ => format!(".omp_offloading.device_image.{index}"),
@@ -88,17 +85,17 @@ impl OpenMp<'_> {
         for (field, target) in [(8, (data_symbol, 0)), (16, first), (24, last)] {
             pointers.push((descriptor + field, target));
         }
-        writer.object.set_section_data(data, bytes, 16);
+        writer.object.set_data(data, bytes, 16);
         writer.local(".omp_offloading.device_images", data, 0);
         writer.local(".omp_offloading.descriptor", data, descriptor);
         for (at, (symbol, addend)) in pointers {
-            writer.address(data, at, symbol, addend)?;
+            writer.address(data, at, symbol, addend);
         }
-        writer.keep(data)?;
+        writer.keep(data);
         writer.globals(self.globals, images)?;
         let operands = [(Operand::Descriptor, data_symbol, descriptor as i64)];
         writer.constructor(startup, text, abi, &operands)?;
-        writer.object.write().map_err(RegistrationError::object)
+        writer.finish()
     }
 
     /// Returns the layout of the entries, if the section's name determines it. OpenMP's runtime
@@ -135,25 +132,25 @@ impl FatBinary<'_> {
         }
         list.extend_from_slice(&[0; 24]);
         let tables = writer.section(".rdata", READ_ONLY, 8);
-        writer.object.set_section_data(tables, list, 8);
+        writer.object.set_data(tables, list, 8);
         let name = self.runtime.name();
         writer.local(&format!(".{name}.entry_tables"), tables, 0);
-        writer.keep(tables)?;
+        writer.keep(tables);
         for (at, (symbol, addend)) in pointers {
-            writer.address(tables, at, symbol, addend)?;
+            writer.address(tables, at, symbol, addend);
         }
 
         let alignment = self.runtime.alignment();
         let image = writer.section(self.runtime.section(), READ_ONLY, alignment);
         let content = self.runtime.content(self.bytes).into_owned();
-        writer.object.set_section_data(image, content, alignment);
+        writer.object.set_data(image, content, alignment);
         writer.local(".fatbin_image", image, 0);
         let record = writer.section(self.runtime.wrapper_section(), READ_ONLY, 8);
         let fields = self.runtime.wrapper();
-        writer.object.set_section_data(record, fields, 8);
+        writer.object.set_data(record, fields, 8);
         writer.local(".fatbin_wrapper", record, 0);
         let image_symbol = writer.object.section_symbol(image);
-        writer.address(record, 8, image_symbol, 0)?;
+        writer.address(record, 8, image_symbol, 0);
 
         let handle = writer.zeroed(".bss", 8);
         writer.local(&format!(".{name}.binary_handle"), handle, 0);
@@ -163,7 +160,7 @@ impl FatBinary<'_> {
         }
         if !self.symbols.handle.is_empty() {
             let handle = writer.section(".hip_gpubin_handle", READ_WRITE, 8);
-            writer.object.append_section_data(handle, &[0; 8], 8);
+            writer.object.append(handle, &[0; 8], 8);
             for symbol in self.symbols.handle {
                 check_name(symbol)?;
                 writer.global(symbol, SymbolKind::Data, handle, 0);
@@ -176,7 +173,7 @@ impl FatBinary<'_> {
             (Operand::Tables, writer.object.section_symbol(tables), 0),
         ];
         writer.constructor(startup, text, abi, &operands)?;
-        writer.object.write().map_err(RegistrationError::object)
+        writer.finish()
     }
 }
 
@@ -190,11 +187,11 @@ impl Deferred<'_> {
     pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, RegistrationError> {
         let mut writer = Coff::new();
         let binaries = writer.section(OFFLOADING_SECTION, EXCLUDED, 8);
-        writer.object.set_section_data(binaries, self.binaries, 8);
+        writer.object.set_data(binaries, self.binaries, 8);
         let demand = writer.undefined(NEEDS_OFFLOAD_LINK);
-        writer.hook(abi, demand)?;
+        writer.hook(abi, demand);
         writer.globals(&[Global::Anchor { name: self.anchor }], binaries)?;
-        writer.object.write().map_err(RegistrationError::object)
+        writer.finish()
     }
 }
 
@@ -203,7 +200,7 @@ pub(super) fn anchor(name: &str) -> Result<Vec<u8>, RegistrationError> {
     let mut writer = Coff::new();
     let data = writer.section(".rdata", READ_ONLY, 8);
     writer.globals(&[Global::Anchor { name }], data)?;
-    writer.object.write().map_err(RegistrationError::object)
+    writer.finish()
 }
 
 const READ_ONLY: pe::SectionFlags =
@@ -224,65 +221,56 @@ type Address = (SymbolId, u64);
 
 /// A COFF object under construction.
 struct Coff<'a> {
-    object: Object<'a>,
+    object: RelocatableObject<'a>,
     /// Symbols at entries that must stay in the program.
     kept: Vec<SymbolId>,
 }
 
 impl Coff<'_> {
     fn new() -> Self {
-        let format = BinaryFormat::Coff;
-        let mut object = Object::new(format, Architecture::X86_64, Endianness::Little);
-        object.add_file_symbol(b"offload.wrapper.module".to_vec());
+        let mut object = RelocatableObject::default();
+        object.add_file_symbol("offload.wrapper.module");
         Self {
             object,
             kept: Vec::new(),
         }
     }
 
-    fn add(&mut self, name: &str, kind: SectionKind, flags: pe::SectionFlags) -> SectionId {
-        let segment = self.object.segment_name(StandardSegment::Data).to_vec();
-        let id = self.object.add_section(segment, name.into(), kind);
-        let section = self.object.section_mut(id);
-        section.flags = SectionFlags::Coff {
-            characteristics: flags,
-        };
-        id
-    }
-
     fn section(&mut self, name: &str, flags: pe::SectionFlags, align: u64) -> SectionId {
-        let id = self.add(name, SectionKind::Data, flags);
-        self.object.section_mut(id).append_data(&[], align);
-        id
+        self.object.add_section(name, 0, flags.0.into(), align)
     }
 
     fn zeroed(&mut self, name: &str, size: u64) -> SectionId {
-        let id = self.add(name, SectionKind::UninitializedData, ZEROED);
-        self.object.append_section_bss(id, size, 8);
+        let id = self.section(name, ZEROED, 8);
+        self.object.set_zeros(id, size);
         id
     }
 
-    fn symbol(&mut self, symbol: (&str, SymbolKind, SymbolScope), section: SectionId, value: u64) {
-        let (name, kind, scope) = symbol;
-        self.object.add_symbol(Symbol {
-            name: name.into(),
+    fn symbol(&mut self, symbol: NewSymbol, section: SectionId, value: u64) {
+        self.object.add_symbol(NewSymbol {
+            section: Some(section),
             value,
-            size: 0,
-            kind,
-            scope,
-            weak: false,
-            section: SymbolSection::Section(section),
-            flags: SymbolFlags::None,
+            ..symbol
         });
     }
 
     fn local(&mut self, name: &str, section: SectionId, value: u64) {
-        let symbol = (name, SymbolKind::Data, SymbolScope::Compilation);
+        let symbol = NewSymbol {
+            name: name.into(),
+            kind: SymbolKind::Data,
+            is_local: true,
+            ..NewSymbol::default()
+        };
         self.symbol(symbol, section, value);
     }
 
     fn global(&mut self, name: &str, kind: SymbolKind, section: SectionId, value: u64) {
-        self.symbol((name, kind, SymbolScope::Linkage), section, value);
+        let symbol = NewSymbol {
+            name: name.into(),
+            kind,
+            ..NewSymbol::default()
+        };
+        self.symbol(symbol, section, value);
     }
 
     /// Returns the ends of a table. For a section, defines entries of zeros at both ends; the table
@@ -316,7 +304,7 @@ impl Coff<'_> {
         let zeros = vec![0; stride as usize];
         let [first, last] = ["$OA", "$OZ"].map(|letter| {
             let id = self.section(&format!("{section}{letter}"), READ_ONLY, 8);
-            self.object.append_section_data(id, &zeros, 8);
+            self.object.append(id, &zeros, 8);
             self.object.section_symbol(id)
         });
         for entry in entries {
@@ -329,20 +317,24 @@ impl Coff<'_> {
 
     /// Refers to everything that must stay in the program, at the end of a section that stays
     /// itself.
-    fn keep(&mut self, section: SectionId) -> Result<(), RegistrationError> {
+    fn keep(&mut self, section: SectionId) {
         for symbol in std::mem::take(&mut self.kept) {
-            let at = self.object.append_section_data(section, &[0; 4], 4);
+            let at = self.object.append(section, &[0; 4], 4);
             let typ = pe::IMAGE_REL_AMD64_ADDR32NB;
-            self.relocate(section, at, typ, (symbol, 0))?;
+            self.relocate(section, at, typ, (symbol, 0));
         }
-        Ok(())
     }
 
     fn startup(&mut self, text: &StartupCode) -> SectionId {
-        let startup = self.add(".text.startup", SectionKind::Text, CODE);
-        self.object.append_section_data(startup, text.bytes, 16);
+        let startup = self.section(".text.startup", CODE, 1);
+        self.object.append(startup, text.bytes, 16);
         for function in text.functions {
-            let symbol = (function.name, SymbolKind::Text, SymbolScope::Compilation);
+            let symbol = NewSymbol {
+                name: function.name.into(),
+                kind: SymbolKind::Text,
+                is_local: true,
+                ..NewSymbol::default()
+            };
             self.symbol(symbol, startup, function.offset);
         }
         startup
@@ -364,57 +356,45 @@ impl Coff<'_> {
             let symbol = self.undefined(name);
             operands.push((Operand::Runtime(name), symbol, 0));
         }
-        text.relocate(&mut self.object, startup, &operands)?;
-        self.hook(abi, own)?;
+        text.relocate(&mut self.object, startup, &operands);
+        self.hook(abi, own);
 
         let xdata = self.section(".xdata", READ_ONLY, 4);
-        self.object.append_section_data(xdata, text.unwind, 4);
+        self.object.append(xdata, text.unwind, 4);
         let xdata = self.object.section_symbol(xdata);
         let pdata = self.section(".pdata", READ_ONLY, 4);
         for ((unwind, start), function) in text.unwind_fixups.iter().zip(text.functions) {
-            let at = self.object.append_section_data(pdata, &[0; 12], 4);
+            let at = self.object.append(pdata, &[0; 12], 4);
             let end = start + function.size;
             for (field, symbol, offset) in [(0, own, *start), (4, own, end), (8, xdata, *unwind)] {
                 let typ = pe::IMAGE_REL_AMD64_ADDR32NB;
-                self.relocate(pdata, at + field, typ, (symbol, offset))?;
+                self.relocate(pdata, at + field, typ, (symbol, offset));
             }
         }
         Ok(())
     }
 
     /// Adds a function to the constructors.
-    fn hook(&mut self, abi: WindowsAbi, function: SymbolId) -> Result<(), RegistrationError> {
+    fn hook(&mut self, abi: WindowsAbi, function: SymbolId) {
         let hook = match abi {
             WindowsAbi::Msvc => self.section(".CRT$XCA00101", READ_ONLY, 8),
             // 65535 minus the priority: the last of the list runs first.
             WindowsAbi::Gnu => self.section(".ctors.65434", READ_WRITE, 8),
         };
-        self.object.append_section_data(hook, &[0; 8], 8);
-        self.address(hook, 0, function, 0)
+        self.object.append(hook, &[0; 8], 8);
+        self.address(hook, 0, function, 0);
     }
 
     fn undefined(&mut self, name: &str) -> SymbolId {
-        self.object.add_symbol(Symbol {
+        self.object.add_symbol(NewSymbol {
             name: name.into(),
-            value: 0,
-            size: 0,
-            kind: SymbolKind::Unknown,
-            scope: SymbolScope::Unknown,
-            weak: false,
-            section: SymbolSection::Undefined,
-            flags: SymbolFlags::None,
+            ..NewSymbol::default()
         })
     }
 
-    fn address(
-        &mut self,
-        section: SectionId,
-        offset: u64,
-        symbol: SymbolId,
-        addend: u64,
-    ) -> Result<(), RegistrationError> {
+    fn address(&mut self, section: SectionId, offset: u64, symbol: SymbolId, addend: u64) {
         let typ = pe::IMAGE_REL_AMD64_ADDR64;
-        self.relocate(section, offset, typ, (symbol, addend))
+        self.relocate(section, offset, typ, (symbol, addend));
     }
 
     fn relocate(
@@ -423,15 +403,18 @@ impl Coff<'_> {
         offset: u64,
         typ: pe::RelocationType,
         (symbol, addend): Address,
-    ) -> Result<(), RegistrationError> {
-        let relocation = Relocation {
+    ) {
+        let relocation = NewRelocation {
             offset,
             symbol,
             addend: addend as i64,
-            flags: RelocationFlags::Coff { typ },
+            relocation_type: typ.0.into(),
         };
-        let added = self.object.add_relocation(section, relocation);
-        added.map_err(RegistrationError::object)
+        self.object.relocate(section, relocation);
+    }
+
+    fn finish(self) -> Result<Vec<u8>, RegistrationError> {
+        self.object.to_coff().map_err(RegistrationError::Object)
     }
 
     /// Defines the additional symbols; `bytes` is the section of embedded bytes.
@@ -440,8 +423,8 @@ impl Coff<'_> {
         globals: &[Global<'_>],
         bytes: SectionId,
     ) -> Result<(), RegistrationError> {
-        let available = self.object.section(bytes).data().len() as u64;
-        let text = self.add(".text", SectionKind::Text, CODE);
+        let available = self.object.size(bytes);
+        let text = self.section(".text", CODE, 1);
         for global in globals {
             check_name(global.name())?;
             match *global {
@@ -458,7 +441,7 @@ impl Coff<'_> {
                 }
                 // `ret`, even for a marker, which nothing calls.
                 Global::Anchor { name } | Global::Marker { name } => {
-                    let at = self.object.append_section_data(text, &[0xc3], 16);
+                    let at = self.object.append(text, &[0xc3], 16);
                     self.global(name, SymbolKind::Text, text, at);
                 }
             }

@@ -45,14 +45,14 @@ impl Deferred<'_> {
             elf::SHF_EXCLUDE,
             8,
         )?;
-        writer.object.set_section_data(binaries, self.binaries, 8);
+        writer.object.set_data(binaries, self.binaries, 8);
         let demand = writer.section(
             REFERENCE_SECTION,
             elf::SHT_PROGBITS,
             elf::SHF_WRITE | elf::SHF_ALLOC | elf::SHF_GNU_RETAIN,
             8,
         )?;
-        writer.object.append_section_data(demand, &[0; 8], 8);
+        writer.object.append(demand, &[0; 8], 8);
         let symbol = writer.undefined(NEEDS_OFFLOAD_LINK, elf::STV_DEFAULT);
         writer.relocate(demand, 0, absolute, symbol, 0)?;
         writer.globals(&[Global::Anchor { name: self.anchor }], binaries, text)?;

@@ -1,10 +1,10 @@
 //! The offload entries of the host, as seen from the object that registers them.
 
-use object::write::SymbolId;
 use object::{SymbolKind, elf};
 
 use super::error::{RegistrationError, check_name};
 use super::writer::Writer;
+use crate::container::relocatable::SymbolId;
 
 /// The symbols or section by which the object finds the offload entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

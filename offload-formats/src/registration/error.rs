@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::container::data_object::DataObjectError;
 use crate::container::elf::ElfWriteError;
 
 /// An error while writing a registration.
@@ -61,7 +62,7 @@ pub enum RegistrationError {
     /// A host object that cannot be edited.
     Elf(ElfWriteError),
     /// A field of the object file cannot hold its value.
-    Object(WriterError),
+    Object(DataObjectError),
 }
 
 impl fmt::Display for RegistrationError {
@@ -107,24 +108,6 @@ impl std::error::Error for RegistrationError {
         }
     }
 }
-
-impl RegistrationError {
-    pub(super) fn object(error: object::write::Error) -> Self {
-        Self::Object(WriterError(error))
-    }
-}
-
-/// The object writer's error for a value that does not fit into a field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WriterError(object::write::Error);
-
-impl fmt::Display for WriterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl std::error::Error for WriterError {}
 
 pub(super) fn check_name(name: &str) -> Result<(), RegistrationError> {
     if name.is_empty() || name.contains('\0') {

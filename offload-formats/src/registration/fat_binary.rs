@@ -16,7 +16,6 @@
 //! calls are otherwise those of `clang-linker-wrapper` 19 to 22, according to
 //! `llvm/lib/Frontend/Offloading/OffloadWrapper.cpp`.
 
-use object::write::SectionId;
 use object::{SymbolKind, elf};
 
 pub use super::entries::EntryTable;
@@ -27,6 +26,7 @@ use super::runtime::image;
 use super::writer::{PRIORITY, Writer};
 use super::{Global, RegistrationError};
 use crate::container::elf::Machine;
+use crate::container::relocatable::SectionId;
 use crate::format::offload_entry;
 
 /// Registers a fat binary with CUDA's or HIP's runtime when the program starts.
@@ -75,9 +75,7 @@ impl<'a> FatBinary<'a> {
 
         let name = self.runtime.wrapper_section();
         let record = writer.section(name, elf::SHT_PROGBITS, write_alloc, 8)?;
-        writer
-            .object
-            .set_section_data(record, self.runtime.wrapper(), 8);
+        writer.object.set_data(record, self.runtime.wrapper(), 8);
         let (kind, size) = (SymbolKind::Data, RECORD_SIZE);
         writer.local(".fatbin_wrapper", kind, record, 0, size);
         let image_symbol = writer.object.section_symbol(image);
@@ -109,7 +107,7 @@ impl<'a> FatBinary<'a> {
         let size = bytes.len() as u64;
         let flags = elf::SHF_WRITE | elf::SHF_ALLOC;
         let id = writer.section(".data.rel.ro", elf::SHT_PROGBITS, flags, 8)?;
-        writer.object.set_section_data(id, bytes, 8);
+        writer.object.set_data(id, bytes, 8);
         let name = format!(".{}.entry_tables", self.runtime.name());
         writer.local(&name, SymbolKind::Data, id, 0, size);
         let absolute = writer.code.absolute;

@@ -10,13 +10,13 @@
 //! Specification: `constructGenerateObjFileFromHIPFatBinary` in
 //! `clang/lib/Driver/ToolChains/HIPUtility.cpp` of LLVM 22.
 
-use object::write::SectionId;
 use object::{SymbolKind, elf};
 
 use super::error::{RegistrationError, check_name};
 use super::runtime::{self, Runtime};
 use super::writer::Writer;
 use crate::container::elf::Machine;
+use crate::container::relocatable::SectionId;
 
 /// Symbols that objects of the older driver leave undefined. All symbols of a list are at the same
 /// address.
@@ -58,12 +58,12 @@ impl HipSymbols<'_> {
         writer: &mut Writer<'_>,
         image: SectionId,
     ) -> Result<(), RegistrationError> {
-        let size = writer.object.section(image).data().len() as u64;
+        let size = writer.object.size(image);
         protected(writer, self.fat_binary, image, size)?;
         if !self.handle.is_empty() {
             let flags = elf::SHF_WRITE | elf::SHF_ALLOC;
             let handle = writer.section(".hip_gpubin_handle", elf::SHT_PROGBITS, flags, 8)?;
-            writer.object.append_section_data(handle, &[0; 8], 8);
+            writer.object.append(handle, &[0; 8], 8);
             protected(writer, self.handle, handle, 8)?;
         }
         Ok(())

@@ -7,7 +7,7 @@
 //! OpenMP's instructions are here. The others were written in assembler, in a file beside each
 //! table; `tests/link-registration/registration_machine.rs` compares both.
 
-use object::{Architecture, elf};
+use object::elf;
 
 use text::{elf_fixup, function};
 
@@ -24,7 +24,6 @@ pub(super) mod windows_x86_64;
 
 /// Differences between instruction sets.
 pub(super) struct Code {
-    pub(super) architecture: Architecture,
     pub(super) openmp: &'static StartupCode,
     pub(super) cuda: &'static StartupCode,
     pub(super) hip: &'static StartupCode,
@@ -48,7 +47,6 @@ impl Code {
 }
 
 static X86_64: Code = Code {
-    architecture: Architecture::X86_64,
     openmp: &OPENMP_X86_64,
     cuda: &fat_binary_x86_64::CUDA,
     hip: &fat_binary_x86_64::HIP,
@@ -99,7 +97,6 @@ static OPENMP_X86_64: StartupCode = StartupCode {
 };
 
 static AARCH64: Code = Code {
-    architecture: Architecture::Aarch64,
     openmp: &OPENMP_AARCH64,
     cuda: &fat_binary_aarch64::CUDA,
     hip: &fat_binary_aarch64::HIP,

@@ -58,6 +58,6 @@ pub mod sycl;
 mod writer;
 
 pub use deferred::NEEDS_OFFLOAD_LINK;
-pub use error::{RegistrationError, WriterError};
+pub use error::RegistrationError;
 pub use global::Global;
 pub use host_format::HostFormat;

@@ -16,7 +16,6 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use object::write::SectionId;
 use object::{SymbolKind, elf};
 
 pub use super::blob_section::BlobSection;
@@ -25,6 +24,7 @@ use super::machine::Operand;
 use super::writer::{PRIORITY, Writer};
 use super::{Global, RegistrationError};
 use crate::container::elf::Machine;
+use crate::container::relocatable::SectionId;
 
 /// Registers images with libomptarget when the program starts.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +88,7 @@ impl<'a> OpenMp<'a> {
         let mut table = vec![0; self.images.len() * IMAGE_SIZE as usize];
         table.extend_from_slice(&count.to_le_bytes());
         table.resize(table.len() + DESCRIPTOR_SIZE as usize - 4, 0);
-        writer.object.set_section_data(data, table, 16);
+        writer.object.set_data(data, table, 16);
 
         let mut object = |name: &str, section, at, size| {
             let name = format!(".omp_offloading.{name}");
@@ -151,7 +151,7 @@ impl<'a> OpenMp<'a> {
                 Cow::Owned(bytes)
             }
         };
-        writer.object.set_section_data(id, bytes, 8);
+        writer.object.set_data(id, bytes, 8);
         Ok((id, ranges))
     }
 }

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use object::write::SectionId;
 use object::{SymbolKind, elf};
 
 use super::error::RegistrationError;
 use super::writer::Writer;
+use crate::container::relocatable::SectionId;
 use crate::format::offload_entry;
 use crate::names::{LlvmRelease, OffloadKind};
 
@@ -132,7 +132,7 @@ pub(super) fn image<'a>(
     let id = writer.section(runtime.section(), elf::SHT_PROGBITS, flags, alignment)?;
     let size = bytes.len() as u64;
     let content = runtime.content(bytes);
-    writer.object.set_section_data(id, content, alignment);
+    writer.object.set_data(id, content, alignment);
     writer.local(".fatbin_image", SymbolKind::Data, id, 0, size);
     Ok(id)
 }

@@ -17,14 +17,14 @@
 //! Specification: the record of version 3 in `llvm/lib/Frontend/Offloading/OffloadWrapper.cpp` of
 //! LLVM 22. Descriptors of Intel's compiler have other versions.
 
-use object::write::{SectionId, SymbolId};
-use object::{Architecture, SymbolKind, elf};
+use object::{SymbolKind, elf};
 
 pub use super::blob_section::BlobSection;
 use super::machine::{Operand, sycl_aarch64, sycl_x86_64};
 use super::writer::Writer;
 use super::{Global, RegistrationError};
 use crate::container::elf::Machine;
+use crate::container::relocatable::{SectionId, SymbolId};
 use crate::format::offload_entry::EntryLayout;
 use crate::names::{ImageKind, LlvmRelease, OffloadKind};
 
@@ -91,8 +91,8 @@ impl<'a> Sycl<'a> {
             count: self.images.len(),
         })?;
         let mut writer = Writer::new(host)?;
-        let instructions = match writer.code.architecture {
-            Architecture::Aarch64 => &sycl_aarch64::SYCL,
+        let instructions = match elf::Machine(host.number) {
+            elf::EM_AARCH64 => &sycl_aarch64::SYCL,
             _ => &sycl_x86_64::SYCL,
         };
         let executable = elf::SHF_ALLOC | elf::SHF_EXECINSTR;
@@ -110,7 +110,7 @@ impl<'a> Sycl<'a> {
     fn images(&self, writer: &mut Writer<'a>) -> Result<SectionId, RegistrationError> {
         let section = writer.blob_section(self.section)?;
         for (index, image) in self.images.iter().enumerate() {
-            let at = writer.object.append_section_data(section, image.bytes, 8);
+            let at = writer.object.append(section, image.bytes, 8);
             let name = format!(".sycl_offloading.{index}.data");
             let size = image.bytes.len() as u64;
             writer.local(&name, SymbolKind::Data, section, at, size);
@@ -205,10 +205,10 @@ impl SyclData {
         } = self;
         let flags = elf::SHF_WRITE | elf::SHF_ALLOC;
         let data = writer.section(".data.rel.ro", elf::SHT_PROGBITS, flags, 16)?;
-        writer.object.set_section_data(data, bytes, 16);
+        writer.object.set_data(data, bytes, 16);
         let flags = elf::SHF_ALLOC;
         let rodata = writer.section(".rodata", elf::SHT_PROGBITS, flags, 1)?;
-        writer.object.set_section_data(rodata, strings.bytes, 1);
+        writer.object.set_data(rodata, strings.bytes, 1);
         for (name, at, size) in [
             ("device_images", records, descriptor - records),
             ("descriptor", descriptor, DESCRIPTOR_SIZE),

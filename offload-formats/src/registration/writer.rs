@@ -3,27 +3,25 @@
 #[cfg(feature = "tools")]
 mod destructor;
 
-use object::elf;
-use object::write::{
-    Object, Relocation, SectionId, StandardSegment, Symbol, SymbolId, SymbolSection,
-};
-use object::{
-    BinaryFormat, Endianness, FileFlags, RelocationFlags, SectionFlags, SectionKind, SymbolFlags,
-    SymbolKind, SymbolScope,
-};
+use object::{SymbolKind, elf};
 
 use super::blob_section::BlobSection;
 use super::error::{RegistrationError, check_alignment, check_name};
 use super::global::Global;
 use super::machine::{Code, Operand, StartupCode};
 use crate::container::elf::{Machine, SHT_LLVM_OFFLOADING};
+use crate::container::relocatable::{
+    NewRelocation, NewSymbol, RelocatableObject, SectionId, SymbolId,
+};
 
 /// Priority of constructors for CUDA, HIP and OpenMP: LLVM's since 19.
 pub(super) const PRIORITY: u16 = 101;
 
-/// The writer of the crate `object`; every type and flag is explicit.
+/// An object for an ELF host.
 pub(super) struct Writer<'a> {
-    pub(super) object: Object<'a>,
+    pub(super) object: RelocatableObject<'a>,
+    host: Machine,
+    os_abi: elf::OsAbi,
     pub(super) code: &'static Code,
 }
 
@@ -32,20 +30,17 @@ impl<'a> Writer<'a> {
         let code = Code::of(host.number).ok_or(RegistrationError::Machine {
             machine: host.number,
         })?;
-        let mut object = Object::new(BinaryFormat::Elf, code.architecture, Endianness::Little);
-        object.flags = FileFlags::Elf {
+        Ok(Self {
+            object: RelocatableObject::default(),
+            host,
             os_abi: elf::ELFOSABI_NONE,
-            abi_version: 0,
-            e_flags: elf::FileFlags(host.flags),
-        };
-        Ok(Self { object, code })
+            code,
+        })
     }
 
     /// Claims the GNU ABI, which `SHF_GNU_RETAIN` requires.
     pub(super) fn claim_gnu_abi(&mut self) {
-        if let FileFlags::Elf { os_abi, .. } = &mut self.object.flags {
-            *os_abi = elf::ELFOSABI_GNU;
-        }
+        self.os_abi = elf::ELFOSABI_GNU;
     }
 
     pub(super) fn section(
@@ -57,27 +52,14 @@ impl<'a> Writer<'a> {
     ) -> Result<SectionId, RegistrationError> {
         check_name(name)?;
         let align = check_alignment(name, align)?;
-        let segment = self.object.segment_name(StandardSegment::Data).to_vec();
-        let id = self
-            .object
-            .add_section(segment, name.into(), SectionKind::Data);
-        let section = self.object.section_mut(id);
-        section.flags = SectionFlags::Elf { sh_type, sh_flags };
-        section.append_data(&[], align);
-        Ok(id)
+        Ok(self.object.add_section(name, sh_type.0, sh_flags.0, align))
     }
 
     /// Reserves `size` bytes of `.bss`, which are zero when the program starts.
     pub(super) fn zeroed(&mut self, size: u64, align: u64) -> SectionId {
-        let flags = SectionFlags::Elf {
-            sh_type: elf::SHT_NOBITS,
-            sh_flags: elf::SHF_WRITE | elf::SHF_ALLOC,
-        };
-        let segment = self.object.segment_name(StandardSegment::Data).to_vec();
-        let kind = SectionKind::UninitializedData;
-        let id = self.object.add_section(segment, b".bss".to_vec(), kind);
-        self.object.section_mut(id).flags = flags;
-        self.object.append_section_bss(id, size, align);
+        let (nobits, flags) = (elf::SHT_NOBITS.0, elf::SHF_WRITE | elf::SHF_ALLOC);
+        let id = self.object.add_section(".bss", nobits, flags.0, align);
+        self.object.set_zeros(id, size);
         id
     }
 
@@ -89,15 +71,14 @@ impl<'a> Writer<'a> {
         value: u64,
         size: u64,
     ) -> SymbolId {
-        self.object.add_symbol(Symbol {
+        self.object.add_symbol(NewSymbol {
             name: name.into(),
             value,
             size,
             kind,
-            scope: SymbolScope::Compilation,
-            weak: false,
-            section: SymbolSection::Section(section),
-            flags: SymbolFlags::None,
+            is_local: true,
+            section: Some(section),
+            ..NewSymbol::default()
         })
     }
 
@@ -110,39 +91,21 @@ impl<'a> Writer<'a> {
         size: u64,
         visibility: elf::SymbolVisibility,
     ) {
-        let st_info = elf::STB_GLOBAL
-            | match kind {
-                SymbolKind::Text => elf::STT_FUNC,
-                _ => elf::STT_OBJECT,
-            };
-        self.object.add_symbol(Symbol {
+        self.object.add_symbol(NewSymbol {
             name: name.into(),
-            value: 0,
             size,
             kind,
-            scope: SymbolScope::Dynamic,
-            weak: false,
-            section: SymbolSection::Section(section),
-            flags: SymbolFlags::Elf {
-                st_info,
-                st_other: visibility.into(),
-            },
+            section: Some(section),
+            visibility,
+            ..NewSymbol::default()
         });
     }
 
     pub(super) fn undefined(&mut self, name: &str, visibility: elf::SymbolVisibility) -> SymbolId {
-        self.object.add_symbol(Symbol {
+        self.object.add_symbol(NewSymbol {
             name: name.into(),
-            value: 0,
-            size: 0,
-            kind: SymbolKind::Unknown,
-            scope: SymbolScope::Unknown,
-            weak: false,
-            section: SymbolSection::Undefined,
-            flags: SymbolFlags::Elf {
-                st_info: elf::STB_GLOBAL | elf::STT_NOTYPE,
-                st_other: visibility.into(),
-            },
+            visibility,
+            ..NewSymbol::default()
         })
     }
 
@@ -154,10 +117,10 @@ impl<'a> Writer<'a> {
         bytes: SectionId,
         text: SectionId,
     ) -> Result<(), RegistrationError> {
-        let available = self.object.section(bytes).data().len() as u64;
+        let available = self.object.size(bytes);
         for global in globals {
             check_name(global.name())?;
-            let (section, value, size, kind, scope) = match *global {
+            let (section, value, size, kind, visibility) = match *global {
                 Global::Bytes { offset, size, .. } => {
                     let end = offset.saturating_add(size);
                     if end > available {
@@ -167,26 +130,24 @@ impl<'a> Writer<'a> {
                             size: available,
                         });
                     }
-                    (bytes, offset, size, SymbolKind::Data, SymbolScope::Dynamic)
+                    (bytes, offset, size, SymbolKind::Data, elf::STV_DEFAULT)
                 }
                 Global::Anchor { .. } => {
                     let size = self.code.empty_function.len() as u64;
-                    let at = self
-                        .object
-                        .append_section_data(text, self.code.empty_function, 4);
-                    (text, at, size, SymbolKind::Text, SymbolScope::Dynamic)
+                    let at = self.object.append(text, self.code.empty_function, 4);
+                    (text, at, size, SymbolKind::Text, elf::STV_DEFAULT)
                 }
-                Global::Marker { .. } => (text, 0, 0, SymbolKind::Data, SymbolScope::Linkage),
+                Global::Marker { .. } => (text, 0, 0, SymbolKind::Data, elf::STV_HIDDEN),
             };
-            self.object.add_symbol(Symbol {
+            self.object.add_symbol(NewSymbol {
                 name: global.name().into(),
                 value,
                 size,
                 kind,
-                scope,
-                weak: matches!(global, Global::Marker { .. }),
-                section: SymbolSection::Section(section),
-                flags: SymbolFlags::None,
+                is_weak: matches!(global, Global::Marker { .. }),
+                visibility,
+                section: Some(section),
+                ..NewSymbol::default()
             });
         }
         Ok(())
@@ -205,24 +166,22 @@ impl<'a> Writer<'a> {
             end: addend,
             size: i64::MAX as u64,
         })?;
-        let flags = RelocationFlags::Elf { r_type };
-        let relocation = Relocation {
+        let relocation = NewRelocation {
             offset,
             symbol,
             addend,
-            flags,
+            relocation_type: r_type.0,
         };
-        let added = self.object.add_relocation(section, relocation);
-        added.map_err(RegistrationError::object)
+        self.object.relocate(section, relocation);
+        Ok(())
     }
 
     /// Writes the functions of `text` to `.text.startup`, without relocations.
     pub(super) fn startup(&mut self, text: &StartupCode) -> Result<SectionId, RegistrationError> {
         let flags = elf::SHF_ALLOC | elf::SHF_EXECINSTR;
         let startup = self.section(".text.startup", elf::SHT_PROGBITS, flags, 16)?;
-        self.object.append_section_data(startup, text.bytes, 16);
-        self.object
-            .add_file_symbol(b"offload.wrapper.module".to_vec());
+        self.object.append(startup, text.bytes, 16);
+        self.object.add_file_symbol("offload.wrapper.module");
         for function in text.functions {
             let (kind, at) = (SymbolKind::Text, function.offset);
             self.local(function.name, kind, startup, at, function.size);
@@ -247,18 +206,18 @@ impl<'a> Writer<'a> {
             let symbol = self.undefined(name, elf::STV_DEFAULT);
             operands.push((Operand::Runtime(name), symbol, 0));
         }
-        text.relocate(&mut self.object, startup, &operands)?;
+        text.relocate(&mut self.object, startup, &operands);
         let (name, flags) = (
             format!(".init_array.{priority}"),
             elf::SHF_WRITE | elf::SHF_ALLOC,
         );
         let init = self.section(&name, elf::SHT_INIT_ARRAY, flags, 8)?;
-        self.object.append_section_data(init, &[0; 8], 8);
+        self.object.append(init, &[0; 8], 8);
         let absolute = self.code.absolute;
         self.relocate(init, 0, absolute, startup_symbol, 0)?;
 
         let unwind = self.section(".eh_frame", self.code.unwind_type, elf::SHF_ALLOC, 8)?;
-        self.object.append_section_data(unwind, text.unwind, 8);
+        self.object.append(unwind, text.unwind, 8);
         let relocation = self.code.unwind_relocation;
         for (at, function) in text.unwind_fixups {
             self.relocate(unwind, *at, relocation, startup_symbol, *function)?;
@@ -286,6 +245,7 @@ impl<'a> Writer<'a> {
             elf::SectionFlags(0),
             1,
         )?;
-        self.object.write().map_err(RegistrationError::object)
+        let file = self.object.to_elf(self.host, self.os_abi.0);
+        file.map_err(RegistrationError::Object)
     }
 }

@@ -1,9 +1,8 @@
 //! The instructions of an object's functions, and their relocations.
 
-use object::write::{Object, Relocation, SectionId, SymbolId};
-use object::{RelocationFlags, elf, pe};
+use object::{elf, pe};
 
-use crate::registration::error::RegistrationError;
+use crate::container::relocatable::{NewRelocation, RelocatableObject, SectionId, SymbolId};
 
 /// The functions of a registration object, in `.text.startup`; the constructor is the first.
 pub(in crate::registration) struct StartupCode {
@@ -33,23 +32,21 @@ impl StartupCode {
     /// has the symbol and the offset of each operand.
     pub(in crate::registration) fn relocate(
         &self,
-        object: &mut Object<'_>,
+        object: &mut RelocatableObject<'_>,
         section: SectionId,
         operands: &[(Operand, SymbolId, i64)],
-    ) -> Result<(), RegistrationError> {
+    ) {
         for fixup in self.fixups {
             let operand = operands.iter().find(|(known, ..)| *known == fixup.to);
             let (_, symbol, offset) = operand.expect("an object defines each operand of its code");
-            let relocation = Relocation {
+            let relocation = NewRelocation {
                 offset: fixup.offset,
                 symbol: *symbol,
                 addend: offset + fixup.addend,
-                flags: fixup.flags,
+                relocation_type: fixup.relocation_type,
             };
-            let added = object.add_relocation(section, relocation);
-            added.map_err(RegistrationError::object)?;
+            object.relocate(section, relocation);
         }
-        Ok(())
     }
 }
 
@@ -64,7 +61,8 @@ pub(in crate::registration) struct Function {
 /// A relocation in the text.
 pub(in crate::registration) struct Fixup {
     pub(in crate::registration) offset: u64,
-    pub(in crate::registration) flags: RelocationFlags,
+    /// Number of the relocation's type.
+    pub(in crate::registration) relocation_type: u32,
     pub(in crate::registration) to: Operand,
     pub(in crate::registration) addend: i64,
 }
@@ -94,7 +92,7 @@ pub(super) const fn elf_fixup(
 ) -> Fixup {
     Fixup {
         offset,
-        flags: RelocationFlags::Elf { r_type },
+        relocation_type: r_type.0,
         to,
         addend,
     }
@@ -108,7 +106,7 @@ pub(super) const fn coff_fixup(
 ) -> Fixup {
     Fixup {
         offset,
-        flags: RelocationFlags::Coff { typ },
+        relocation_type: typ.0 as u32,
         to,
         addend,
     }

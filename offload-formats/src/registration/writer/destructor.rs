@@ -1,9 +1,9 @@
 //! Functions that run after `main`, in an array of their own.
 
 use object::elf;
-use object::write::SectionId;
 
 use super::Writer;
+use crate::container::relocatable::SectionId;
 use crate::registration::error::RegistrationError;
 use crate::registration::machine::StartupCode;
 
@@ -18,7 +18,7 @@ impl Writer<'_> {
         let name = format!(".fini_array.{priority}");
         let flags = elf::SHF_WRITE | elf::SHF_ALLOC;
         let fini = self.section(&name, elf::SHT_FINI_ARRAY, flags, 8)?;
-        self.object.append_section_data(fini, &[0; 8], 8);
+        self.object.append(fini, &[0; 8], 8);
         let startup = self.object.section_symbol(startup);
         let function = text.functions.get(1).map_or(0, |function| function.offset);
         let absolute = self.code.absolute;
