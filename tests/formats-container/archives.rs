@@ -113,7 +113,7 @@ const TARGETS: [(&str, &[&str], &[&str]); 10] = [
 /// The names that the index of `llvm-ar` 22 gives a file.
 fn theirs(folder: &Folder, ar: &Path, file: &str) -> Vec<String> {
     let _ = fs::remove_file(folder.root().join("a.a"));
-    folder.run(ar, &["rcs", "--format=gnu", "a.a", file]);
+    folder.run(ar, ["rcs", "--format=gnu", "a.a", file]);
     let bytes = folder.read("a.a");
     let archive = Archive::parse(bytes.as_slice(), 0..bytes.len() as u64).unwrap();
     let symbols = archive.symbols().unwrap();
@@ -325,7 +325,7 @@ fn writes_the_device_archives_that_the_bundler_writes() {
         let (_, target) = *random.pick(&TARGETS);
         folder.run(
             &bundler,
-            &[
+            [
                 "-type=a",
                 "-unbundle",
                 "-allow-missing-bundles",

@@ -64,7 +64,7 @@ fn embeds_objects_that_readelf_and_objdump_read() {
     ] {
         let bytes = elf_object(machine, &binaries).unwrap();
         folder.write("a.o", &bytes);
-        let sections = folder.run(&readelf, &["-SW", "a.o"]);
+        let sections = folder.run(&readelf, ["-SW", "a.o"]);
         let line = section_line(&sections, ".llvm.offloading");
         // Name, type, address, offset, size, entry size, flags, link, info, alignment.
         assert_eq!(line[1], "LOOS+0xfff4c0b");
@@ -72,7 +72,7 @@ fn embeds_objects_that_readelf_and_objdump_read() {
         assert_eq!(line[5..], ["00", "E", "0", "0", "8"]);
         let line = section_line(&sections, ".note.GNU-stack");
         assert_eq!((&line[1][..], &line[4][..]), ("PROGBITS", "000000"));
-        let listing = folder.run(&objdump, &["--offloading", "a.o"]);
+        let listing = folder.run(&objdump, ["--offloading", "a.o"]);
         let found: Vec<&str> = listing
             .lines()
             .filter_map(|line| line.strip_prefix("arch            "))
@@ -97,7 +97,7 @@ fn embeds_what_the_packager_extracts() {
         );
         folder.run(
             &packager,
-            &["a.o", "--image=file=out,arch=gfx90a,kind=openmp"],
+            ["a.o", "--image=file=out,arch=gfx90a,kind=openmp"],
         );
         assert_eq!(folder.read("out"), b"the image");
     }
@@ -118,7 +118,7 @@ fn reads_what_relocatable_links_make() {
                 elf_object(Machine::X86_64, &binary(arch, image)).unwrap(),
             );
         }
-        folder.run(&linker, &["-r", "-o", "ab.o", "a.o", "b.o"]);
+        folder.run(&linker, ["-r", "-o", "ab.o", "a.o", "b.o"]);
         let linked = folder.read("ab.o");
         let sections = offload_sections(&linked[..], 0..linked.len() as u64).unwrap();
         let [section] = sections[..] else {
@@ -139,10 +139,10 @@ fn reads_what_relocatable_links_make() {
         for name in ["a.o", "b.o"] {
             folder.run(
                 &objcopy,
-                &["--set-section-alignment", ".llvm.offloading=64", name],
+                ["--set-section-alignment", ".llvm.offloading=64", name],
             );
         }
-        folder.run(&linker, &["-r", "-o", "ab.o", "a.o", "b.o"]);
+        folder.run(&linker, ["-r", "-o", "ab.o", "a.o", "b.o"]);
         assert_eq!(
             arches(&folder.read("ab.o")),
             ["gfx90a", "gfx942"],
@@ -167,8 +167,8 @@ fn reads_the_symbols_that_nm_prints() {
          __attribute__((weak)) int maybe(void);\n\
          int f(void) { return used() + local++ + (maybe ? maybe() : 0); }\n",
     );
-    folder.run(&clang, &["-c", "-fPIC", "-fcommon", "a.c"]);
-    folder.run(&ld, &["-shared", "-o", "a.so", "a.o"]);
+    folder.run(&clang, ["-c", "-fPIC", "-fcommon", "a.c"]);
+    folder.run(&ld, ["-shared", "-o", "a.so", "a.o"]);
     for (file, option, table) in [
         ("a.o", "--format=posix", SymbolTable::All),
         ("a.so", "--format=posix", SymbolTable::All),
@@ -184,7 +184,7 @@ fn reads_the_symbols_that_nm_prints() {
                 .find(|symbol| symbol.name == name.as_bytes())
                 .unwrap()
         };
-        let listing = folder.run(&nm, &[option, file]);
+        let listing = folder.run(&nm, [option, file]);
         assert!(listing.lines().count() >= 5, "{listing}");
         for line in listing.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -232,7 +232,7 @@ fn reads_objects_of_more_sections_than_a_header_can_count() {
         .collect();
     source += ".globl last\nlast:\n.section .llvm.offloading,\"e\",@llvm_offloading\n";
     folder.write("a.s", source + ".p2align 3\n.incbin \"blob\"\n");
-    folder.run(&clang, &["-c", "a.s"]);
+    folder.run(&clang, ["-c", "a.s"]);
     let object = folder.read("a.o");
     assert_eq!(arches(&object), ["gfx90a"]);
     let elf = Elf::parse(&object[..], 0..object.len() as u64).unwrap();
@@ -263,7 +263,7 @@ fn renames_sections_as_linkers_and_readelf_see_them() {
         "a.c",
         "__attribute__((section(\"old_name\"))) int x = 7; int f(void) { return x; }\n",
     );
-    folder.run(&clang, &["-c", "-g", "a.c"]);
+    folder.run(&clang, ["-c", "-g", "a.c"]);
     folder.write(
         "b.o",
         rename_section(&folder.read("a.o"), "old_name", "a_new_name").unwrap(),
@@ -273,8 +273,8 @@ fn renames_sections_as_linkers_and_readelf_see_them() {
         .current_dir(folder.root()));
     assert!(!warnings.contains("Warning"), "{warnings}");
     let (before, after) = (
-        folder.run(&readelf, &["-SW", "a.o"]),
-        folder.run(&readelf, &["-SW", "b.o"]),
+        folder.run(&readelf, ["-SW", "a.o"]),
+        folder.run(&readelf, ["-SW", "b.o"]),
     );
     assert!(!after.contains("old_name"), "{after}");
     assert_eq!(
@@ -283,12 +283,12 @@ fn renames_sections_as_linkers_and_readelf_see_them() {
     );
     assert_eq!(
         folder
-            .run(&readelf, &["-sW", "a.o"])
+            .run(&readelf, ["-sW", "a.o"])
             .replace("old_name", "a_new_name"),
-        folder.run(&readelf, &["-sW", "b.o"])
+        folder.run(&readelf, ["-sW", "b.o"])
     );
-    folder.run(&ld, &["-r", "-o", "c.o", "b.o"]);
-    assert!(folder.run(&readelf, &["-SW", "c.o"]).contains("a_new_name"));
+    folder.run(&ld, ["-r", "-o", "c.o", "b.o"]);
+    assert!(folder.run(&readelf, ["-SW", "c.o"]).contains("a_new_name"));
 }
 
 /// Objects that define `symbols`, made by clang, under these names.
@@ -299,7 +299,7 @@ fn objects(folder: &Folder, clang: &Path, names: &[(&str, &[&str])]) {
             .map(|symbol| format!("int {symbol}(void) {{ return 1; }}\n"))
             .collect();
         folder.write("x.c", body);
-        folder.run(clang, &["-c", "-o", name, "x.c"]);
+        folder.run(clang, ["-c", "-o", name, "x.c"]);
     }
 }
 
@@ -353,7 +353,7 @@ fn writes_archives_that_ar_and_llvm_ar_write() {
         {
             let _ = fs::remove_file(folder.path("x.a"));
             let names: Vec<&str> = chosen.iter().map(|(name, _)| *name).collect();
-            folder.run(program, &[&["rcsD", "x.a"], &names[..]].concat());
+            folder.run(program, [&["rcsD", "x.a"], &names[..]].concat());
             assert!(
                 folder.read("x.a") == ours,
                 "{} of {names:?}",
@@ -385,8 +385,8 @@ fn writes_archives_that_linkers_and_nm_read() {
         symbols: names[at].1,
     });
     folder.write("x.a", write(&members));
-    assert_eq!(folder.run(&ar, &["t", "x.a"]), "wanted.o\nother.o\n");
-    let index = folder.run(&nm, &["-s", "x.a"]);
+    assert_eq!(folder.run(&ar, ["t", "x.a"]), "wanted.o\nother.o\n");
+    let index = folder.run(&nm, ["-s", "x.a"]);
     assert!(
         index.contains("wanted in wanted.o\nother in other.o"),
         "{index}"
@@ -395,15 +395,15 @@ fn writes_archives_that_linkers_and_nm_read() {
         "main.c",
         "int wanted(void); int _start(void) { return wanted(); }\n",
     );
-    folder.run(&clang, &["-c", "main.c"]);
+    folder.run(&clang, ["-c", "main.c"]);
     let linkers = [
         program("ld"),
         tool("llvm19", &["ld.lld"]),
         tool("llvm22", &["ld.lld"]),
     ];
     for linker in linkers.into_iter().flatten() {
-        folder.run(&linker, &["-o", "main", "main.o", "x.a"]);
-        let symbols = folder.run(&nm, &["main"]);
+        folder.run(&linker, ["-o", "main", "main.o", "x.a"]);
+        let symbols = folder.run(&nm, ["main"]);
         assert!(
             symbols.contains("T wanted") && !symbols.contains("other"),
             "{symbols}"
@@ -442,7 +442,7 @@ fn reads_archives_of_every_form() {
         (&llvm_ar, &["rcSD"]),
     ] {
         let _ = fs::remove_file(folder.path("x.a"));
-        folder.run(program, &[options, &["x.a"], &names[..]].concat());
+        folder.run(program, [options, &["x.a"], &names[..]].concat());
         let bytes = folder.read("x.a");
         let archive = Archive::parse(&bytes[..], 0..bytes.len() as u64).unwrap();
         let listed: Vec<_> = archive
@@ -488,7 +488,7 @@ fn tells_what_clang_embeds_from_what_programs_have() {
     folder.write("a.c", "int _start(void) { return 0; }\n");
     folder.run(
         &clang,
-        &["-c", "-Xclang", "-fembed-offload-object=blob", "a.c"],
+        ["-c", "-Xclang", "-fembed-offload-object=blob", "a.c"],
     );
     let object = folder.read("a.o");
     let found = images(&object[..]).unwrap();
@@ -497,15 +497,15 @@ fn tells_what_clang_embeds_from_what_programs_have() {
         (found[0].entry.arch(), found[0].standing),
         ("gfx90a", Standing::Excluded)
     );
-    folder.run(&ld, &["-o", "a", "a.o"]);
+    folder.run(&ld, ["-o", "a", "a.o"]);
     assert_eq!(images(&folder.read("a")[..]), Ok(Vec::new()));
     // What a final link of OpenMP has: the same type, in memory.
     folder.write(
         "b.s",
         ".section .llvm.offloading,\"a\",@llvm_offloading\n.p2align 3\n.incbin \"blob\"\n",
     );
-    folder.run(&clang, &["-c", "b.s"]);
-    folder.run(&ld, &["-o", "ab", "a.o", "b.o"]);
+    folder.run(&clang, ["-c", "b.s"]);
+    folder.run(&ld, ["-o", "ab", "a.o", "b.o"]);
     let found = images(&folder.read("ab")[..]).unwrap();
     assert!(!found.is_empty());
     assert!(
@@ -518,8 +518,8 @@ fn tells_what_clang_embeds_from_what_programs_have() {
         "c.s",
         ".section .offloading.images,\"a\",@progbits\n.p2align 3\n.incbin \"blob\"\n",
     );
-    folder.run(&clang, &["-c", "c.s"]);
-    folder.run(&ld, &["-o", "ac", "a.o", "c.o"]);
+    folder.run(&clang, ["-c", "c.s"]);
+    folder.run(&ld, ["-o", "ac", "a.o", "c.o"]);
     for name in ["c.o", "ac"] {
         let bytes = folder.read(name);
         let found = images(&bytes[..]).unwrap();

@@ -362,7 +362,7 @@ fn finds_images_in_mach_o_and_pe_files() {
     for machine in ["x86_64", "arm64", "i386"] {
         let target = format!("-target {machine}-apple-macos10.13");
         run_here(&folder, &clang, &format!("{target} -c a.c -o {machine}.o"));
-        let file = folder.read(&format!("{machine}.o"));
+        let file = folder.read(format!("{machine}.o"));
         assert_eq!(contents(&file), expected, "{machine}");
         assert_eq!(images(&file[..]).unwrap()[0].standing, Standing::Allocated);
     }

@@ -158,7 +158,7 @@ impl Lab {
                 &format!("{what}, bundled by {}", objcopy.display()),
             );
             let all = format!("--remove-section={BUNDLE_SECTION}.*");
-            self.run(objcopy, &["--regex", &all, "--", "fat.o", "back.o"]);
+            self.run(objcopy, ["--regex", &all, "--", "fat.o", "back.o"]);
             let back = host_of(&fat);
             self.same(
                 &back,
@@ -339,7 +339,7 @@ fn writes_the_bytes_llvm_writes_for_images() {
             lab.compile(&clang, &[&target, "-O1", "-g"], "a.c").unwrap();
             let entry = ["/nodefaultlib", "/entry:start", "/subsystem:console"];
             let files = ["host.o", "/out:image"];
-            lab.run(&link, &[options, &entry, &files].concat());
+            lab.run(&link, [options, &entry, &files].concat());
             let image = lab.read("image");
             assert_eq!(kind(&image), Some(ObjectKind::Image));
             let what = format!("{arch} {options:?}");
@@ -388,7 +388,7 @@ fn writes_the_bytes_llvm_writes_for_other_compilers_and_linkers() {
     for linker in [&lld, &bfd].into_iter().flatten() {
         lab.compile(&gcc, &["-O2", "-g", "-ffunction-sections"], "a.cpp")
             .unwrap();
-        lab.run(linker, &["-r", "host.o", "-o", "r.o"]);
+        lab.run(linker, ["-r", "host.o", "-o", "r.o"]);
         lab.compare(&lab.read("r.o"), &format!("{} -r", linker.display()))
             .unwrap();
     }
@@ -398,7 +398,7 @@ fn writes_the_bytes_llvm_writes_for_other_compilers_and_linkers() {
             "pub fn f(x: &str) -> Vec<String> { x.lines().map(str::to_owned).collect() }",
         );
         let arguments = ["--emit=obj", "--crate-type=lib", "-g", "r.rs", "-o", "r.o"];
-        lab.run(&rustc, &arguments);
+        lab.run(&rustc, arguments);
         lab.compare(&lab.read("r.o"), "rustc").unwrap();
     }
     for (linker, found) in [("bfd", bfd), ("gold", program("ld.gold")), ("lld", lld)] {
@@ -440,7 +440,7 @@ fn writes_the_bytes_llvm_writes_for_any_sections() {
     for _ in 0..60 {
         let yaml = random_yaml(&mut random);
         lab.write("host.yaml", &yaml);
-        lab.run(&yaml2obj, &["host.yaml", "-o", "random.o"]);
+        lab.run(&yaml2obj, ["host.yaml", "-o", "random.o"]);
         let host = lab.read("random.o");
         if let Some(fat) = lab.compare(&host, &yaml) {
             lab.compare_removal(&fat, ".text", &yaml);
@@ -616,7 +616,7 @@ fn bundler_of_llvm_and_ours_read_each_other() {
         assert_eq!(ids, [HOST_ID, DEVICE_ID, second]);
         lab.write("ours.o", &ours);
         let mut listed: Vec<String> = lab
-            .run(&bundler, &["-type=o", "-list", "-input=ours.o"])
+            .run(&bundler, ["-type=o", "-list", "-input=ours.o"])
             .lines()
             .map(str::to_owned)
             .collect();
@@ -629,7 +629,7 @@ fn bundler_of_llvm_and_ours_read_each_other() {
             &["-type=o", "-unbundle", &targets, "-input=ours.o"],
             &outputs[..],
         ];
-        lab.run(&bundler, &arguments.concat());
+        lab.run(&bundler, arguments.concat());
         assert_eq!(
             (lab.read("d"), lab.read("s")),
             (DEVICE.to_vec(), host.repeat(3))
@@ -650,7 +650,7 @@ fn linkers_leave_the_sections_out() {
     let host = lab.compile(&gcc, &["-O1", "-g"], "m.c").unwrap();
     lab.write("fat.o", lab.compare(&host, "gcc").unwrap());
     assert!(
-        lab.run(&readelf, &["-SW", "fat.o"])
+        lab.run(&readelf, ["-SW", "fat.o"])
             .contains(BUNDLE_SECTION)
     );
     let linkers = [
@@ -664,13 +664,13 @@ fn linkers_leave_the_sections_out() {
         let link = lab.path(linker).join(format!("ld.{linker}"));
         std::os::unix::fs::symlink(&path, link).unwrap();
         let (choice, place) = (format!("-fuse-ld={linker}"), format!("-B{linker}"));
-        lab.run(&gcc, &["fat.o", &choice, &place, "-o", "program"]);
+        lab.run(&gcc, ["fat.o", &choice, &place, "-o", "program"]);
         assert_eq!(
             lab.run(lab.path("program"), [""; 0]),
             "host 3\n",
             "{linker}"
         );
-        let sections = lab.run(&readelf, &["-SW", "program"]);
+        let sections = lab.run(&readelf, ["-SW", "program"]);
         assert!(!sections.contains(BUNDLE_SECTION), "{linker}: {sections}");
     }
 }
@@ -683,7 +683,7 @@ fn programs_with_a_bundle_run() {
     lab.write("m.c", PROGRAM);
     // LLVM refuses static programs of GNU ld: relocations without a symbol table of their own.
     for options in [&["-g"][..], &["-static"], &["-no-pie", "-s"]] {
-        lab.run(&gcc, &[options, &["m.c", "-o", "program"]].concat());
+        lab.run(&gcc, [options, &["m.c", "-o", "program"]].concat());
         let before = lab.read("program");
         let fat = embed(&before);
         fs::write(lab.path("program"), &fat).unwrap();
@@ -717,8 +717,8 @@ fn linker_of_windows_leaves_the_sections_out() {
         .unwrap();
     lab.write("fat.obj", lab.compare(&host, "clang").unwrap());
     let options = ["/nodefaultlib", "/entry:start", "/subsystem:console"];
-    lab.run(&link, &[&options[..], &["fat.obj", "/out:image"]].concat());
-    let sections = lab.run(&readobj, &["--sections", "image"]);
+    lab.run(&link, [&options[..], &["fat.obj", "/out:image"]].concat());
+    let sections = lab.run(&readobj, ["--sections", "image"]);
     assert!(
         sections.contains(".text") && !sections.contains("__CLANG"),
         "{sections}"

@@ -53,11 +53,11 @@ impl Place {
             self.kernel_with("one", &args);
             fs::rename(
                 self.path("one.o"),
-                self.path(&format!("one-{processor}.bc")),
+                self.path(format!("one-{processor}.bc")),
             )
             .unwrap();
             self.helper("helper", &args);
-            let to = self.path(&format!("helper-{processor}.bc"));
+            let to = self.path(format!("helper-{processor}.bc"));
             fs::rename(self.path("helper.o"), to).unwrap();
         }
     }
@@ -81,7 +81,7 @@ impl Place {
         self.archives(&["merge", "--out=device.a", &parts[0], &parts[1]]);
 
         for name in ["one", "helper"] {
-            self.write(&format!("{name}.c"), &format!("int {name}_of_host;"));
+            self.write(format!("{name}.c"), format!("int {name}_of_host;"));
             self.cc(&["-c", &format!("{name}.c")]);
         }
         self.archive("host.a", &["one.o", "helper.o"]);
@@ -138,7 +138,7 @@ fn every_bundler_takes_ours_apart() {
                 run(unbundle.args([&format!("-input={archive}"), "-output=theirs.a"]));
                 let found: Vec<Vec<u8>> = place.members("theirs.a").into_values().collect();
                 let whole =
-                    |name: &str| fs::read(place.path(&format!("{name}-{processor}.bc"))).unwrap();
+                    |name: &str| fs::read(place.path(format!("{name}-{processor}.bc"))).unwrap();
                 let what = format!("{archive} of {compiler}, by {release} for {processor}");
                 assert!(found == [whole("helper"), whole("one")], "{what}");
             }

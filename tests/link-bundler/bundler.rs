@@ -1608,7 +1608,7 @@ fn keeps_the_number_of_a_bundle_that_is_chosen() {
         let file = format!("all/in.{bundle}.{GFX906}");
         assert_eq!(folder.read(&file), folder.read(content));
     }
-    assert_eq!(folder.read(&format!("all/in.0.{GFX906}")), b"first");
+    assert_eq!(folder.read(format!("all/in.0.{GFX906}")), b"first");
 }
 
 #[test]

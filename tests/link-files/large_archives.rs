@@ -128,10 +128,10 @@ cp \"image-$cpu\" \"$o\""
             let mut image = OBJECT.to_vec();
             image[0x12] = 224;
             image[0x30..0x34].copy_from_slice(&flags.to_le_bytes());
-            place.write(&format!("image-{name}"), &image);
+            place.write(format!("image-{name}"), &image);
         }
         let images = FLAGS.map(|(name, _)| (name, &b"\0program"[..]));
-        place.write("program.bc", &bundled(&images));
+        place.write("program.bc", bundled(&images));
         place
     }
 
@@ -361,9 +361,9 @@ fn short_of_memory(place: &Place, program: &str, args: &[&str]) -> Output {
 #[test]
 fn unpacks_more_than_it_has_memory_for() {
     let place = Place::new("");
-    place.write("bomb.bc", &bundle_bomb(b"image"));
+    place.write("bomb.bc", bundle_bomb(b"image"));
     let text = b"\n; __CLANG_OFFLOAD_BUNDLE____START__ hip-amdgcn-amd-amdhsa--gfx906\n";
-    place.write("bomb.ll", &bomb(text, CONTAINED));
+    place.write("bomb.ll", bomb(text, CONTAINED));
     let target = format!("-targets={}", id("gfx906"));
     let list = |name, file| short_of_memory(&place, BUNDLER, &["-list", name, file]);
 
@@ -396,7 +396,7 @@ fn links_more_than_it_has_memory_for() {
     let mut start = OBJECT.to_vec();
     start[0x12] = 224;
     start[0x30..0x34].copy_from_slice(&FLAGS[0].1.to_le_bytes());
-    place.write("bomb.bc", &bundle_bomb(&start));
+    place.write("bomb.bc", bundle_bomb(&start));
     let link = place.path("bin/offload-ld");
     let args = ["--linker-path=./ld", "-o", "output", "bomb.bc"];
     let done = short_of_memory(&place, link.to_str().unwrap(), &args);
@@ -487,7 +487,7 @@ fn refuses_offload_binaries_that_inflate_to_more_than_the_limit() {
     let plain = pieces::to_bytes(&plain, &[&image]).unwrap();
     let packed = offload_binary::compress(&plain, Method::Zstd, None).unwrap();
     place.write("one.bin", &packed);
-    place.write("two.bin", &[&packed[..], &packed].concat());
+    place.write("two.bin", [&packed[..], &packed].concat());
     // More than the size that it claims.
     let mut longer = packed.clone();
     longer[0x20] -= 1;

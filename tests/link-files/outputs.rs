@@ -87,7 +87,7 @@ fn leaves_no_temporary_file_when_a_signal_ends_it() {
     let large = File::create(bundler.path("large")).unwrap();
     large.set_len(16 << 30).unwrap();
     let packager = ToolFolder::with_tool(PACKAGER, "offload-packager");
-    packager.write("many", &many(20_000));
+    packager.write("many", many(20_000));
     let compress = [
         "-type=bc",
         TARGETS,
@@ -99,7 +99,7 @@ fn leaves_no_temporary_file_when_a_signal_ends_it() {
         "-threads=1",
     ];
     let wrapper = ToolFolder::with_tool(env!("CARGO_BIN_EXE_offload-link"), "llvm-offload-wrapper");
-    wrapper.write("image", &[1; 100_000]);
+    wrapper.write("image", [1; 100_000]);
     // What it writes is small.
     let slow = wrapper.path("offload-slow.so");
     let mut cc = Command::new("cc");
@@ -107,7 +107,7 @@ fn leaves_no_temporary_file_when_a_signal_ends_it() {
     support::run(cc.args(["-shared", "-fPIC", "-o"]).arg(&slow).arg(source));
     let host = "--triple=x86_64-pc-linux-gnu";
     let archives = ToolFolder::with_tool(env!("CARGO_BIN_EXE_cargo-offload"), "offload-cargo");
-    archives.write("hda.a", &archive(&packed(&[1; 1000]), 2));
+    archives.write("hda.a", archive(&packed(&[1; 1000]), 2));
     let split = ["offload", "archive", "split", "--out", ".", "hda.a"];
     let signals = [("-HUP", 1), ("-INT", 2), ("-QUIT", 3), ("-TERM", 15)];
     for (folder, args) in [
@@ -154,7 +154,7 @@ fn limited(folder: &ToolFolder, limit: &str, args: &[&str]) -> (Option<i32>, Str
 #[test]
 fn extracts_more_images_than_it_may_have_files_open() {
     let folder = ToolFolder::with_tool(PACKAGER, "offload-packager");
-    folder.write("many", &many(2_000));
+    folder.write("many", many(2_000));
     let (status, said) = limited(&folder, "ulimit -n 200", &["many", "--llvm=23"]);
     assert_eq!(status, Some(0), "{said}");
     assert_eq!(names(&folder).len(), 2_001);
@@ -173,7 +173,7 @@ fn extracts_more_images_than_it_may_have_files_open() {
         })
         .collect();
     let bytes = bundle::to_bytes(&images, NonZeroU64::MIN).unwrap();
-    folder.write("in", &compress(&bytes, Compression::default()).unwrap());
+    folder.write("in", compress(&bytes, Compression::default()).unwrap());
     let args = ["-type=bc", "--extract-all=all", "-input=in"];
     let (status, said) = limited(&folder, "ulimit -n 200", &args);
     assert_eq!(status, Some(0), "{said}");
@@ -187,8 +187,8 @@ fn extracts_more_images_than_it_may_have_files_open() {
 #[test]
 fn blames_the_output_when_it_cannot_be_written() {
     let folder = bundler();
-    folder.write("host", &[1; 100_000]);
-    folder.write("device", &[2; 100_000]);
+    folder.write("host", [1; 100_000]);
+    folder.write("device", [2; 100_000]);
     // So that nothing is small when it is compressed.
     let mut random = support::Random::new();
     let noise: Vec<u8> = (0..100_000).map(|_| random.below(256) as u8).collect();
@@ -225,8 +225,8 @@ fn blames_the_folder_for_temporary_files_when_it_is_full() {
     let archives = ToolFolder::with_tool(env!("CARGO_BIN_EXE_cargo-offload"), "offload-cargo");
     for folder in [&bundler, &archives] {
         let image = vec![1; 1 << 20];
-        folder.write("packed.bc", &packed(&image));
-        folder.write("hda.a", &archive(&packed(&image), 2));
+        folder.write("packed.bc", packed(&image));
+        folder.write("hda.a", archive(&packed(&image), 2));
     }
     let targets = format!("-targets={GFX906}");
     let unbundle = [

@@ -297,7 +297,7 @@ fn refuses_damaged_binaries() {
 #[test]
 fn compresses_for_those_who_read_it() {
     let folder = Packager::new();
-    folder.write("in.o", &b"an image ".repeat(1000));
+    folder.write("in.o", b"an image ".repeat(1000));
     let image = "--image=file=in.o,triple=t,arch=a";
     folder.done(&["--llvm=main", "-o", "plain", image]);
     for more in [
@@ -317,7 +317,7 @@ fn compresses_for_those_who_read_it() {
         assert!(folder.read("small").len() < folder.read("plain").len() / 2);
         folder.write(
             "both",
-            &[folder.read("small"), folder.read("plain")].concat(),
+            [folder.read("small"), folder.read("plain")].concat(),
         );
         folder.done(&["both", "--image=arch=a"]);
         for file in ["both-t-a.0.o", "both-t-a.1.o"] {

@@ -31,7 +31,7 @@ fn says_the_same_in_c_and_in_ir() {
             return;
         };
         for (index, layout) in EntryLayout::ALL.into_iter().enumerate() {
-            case.write(&format!("{index}.s"), table(layout, runtime).as_bytes());
+            case.write(format!("{index}.s"), table(layout, runtime).as_bytes());
             case.clang(&["-c", &format!("{index}.s")]);
         }
         // Names that mean something to the assembler, to C, or to neither.
@@ -127,7 +127,7 @@ fn registers_entries_at_symbols_of_theirs() {
     let tables: Vec<HostTable<'_>> = entries.values().map(at).collect();
     case.write("image", b"image");
     let section = start_stop(EntryLayout::V21, Runtime::Hip);
-    case.write("r.o", &case.registration(b"image", &[section]));
+    case.write("r.o", case.registration(b"image", &[section]));
     let expected = case.run(&bfd(), &["r.o", "x.o"]);
     let calls = expected.lines().filter(|line| line.contains("aa_"));
     assert_eq!(calls.count(), tables.len(), "{expected}");
@@ -139,7 +139,7 @@ fn registers_entries_at_symbols_of_theirs() {
         symbols: HipSymbols::default(),
         globals: &[],
     };
-    case.write("r.o", &registration.to_object(Machine::X86_64).unwrap());
+    case.write("r.o", registration.to_object(Machine::X86_64).unwrap());
     let source = registration.to_c(Path::new("image")).unwrap();
     case.write("r.c", source.as_bytes());
     let host = Triple::parse("x86_64-pc-linux-gnu").unwrap();
@@ -218,7 +218,7 @@ fn tells_the_runtime_of_windows_what_an_entry_says() {
             case.write("table.s", table(layout, runtime).as_bytes());
             case.clang(&["-c", "table.s"]);
             let tables = [start_stop(layout, runtime)];
-            case.write("r.o", &case.registration(b"image", &tables));
+            case.write("r.o", case.registration(b"image", &tables));
             let expected = case.run(&bfd(), &["r.o", "table.o"]);
 
             let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -387,7 +387,7 @@ fn makes_the_same_calls_on_aarch64() {
                     symbols: HipSymbols::default(),
                     globals: &[],
                 };
-                case.write("r.o", &registration.to_object(machine).unwrap());
+                case.write("r.o", registration.to_object(machine).unwrap());
                 let mut link = case.command(&lld);
                 link.args(["-static", "bare.o", "table.o", "r.o", "-o", "bare"]);
                 succeed(&mut link);

@@ -54,7 +54,7 @@ fn registers_one_fat_binary_with_the_entries_of_every_release() {
         let calls = |layout: EntryLayout, object| {
             case.write(
                 "one.o",
-                &case.registration(b"image", &[start_stop(layout, runtime)]),
+                case.registration(b"image", &[start_stop(layout, runtime)]),
             );
             let printed = case.run(&bfd(), &["one.o", object]);
             let calls = printed
@@ -75,7 +75,7 @@ fn registers_one_fat_binary_with_the_entries_of_every_release() {
         // An old section has entries of one size, so 19 and 20 do not meet in a program.
         for (old, layout) in [("19.o", EntryLayout::V19), ("20.o", EntryLayout::V20)] {
             let both = [layout, EntryLayout::V21].map(|layout| start_stop(layout, runtime));
-            case.write("both.o", &case.registration(b"image", &both));
+            case.write("both.o", case.registration(b"image", &both));
             let magic = match runtime {
                 Runtime::Cuda => "466243b1",
                 Runtime::Hip => "48495046",
@@ -105,7 +105,7 @@ fn registers_without_entries() {
         &[][..],
         &[EntryLayout::V21, EntryLayout::V19].map(|layout| start_stop(layout, Runtime::Hip)),
     ] {
-        case.write("r.o", &case.registration(b"image", tables));
+        case.write("r.o", case.registration(b"image", tables));
         for (name, linker) in linkers() {
             let seen = case.run(&linker.display().to_string(), &["r.o"]);
             let expected = "FatBinary 48495046 1 image 0 image (nil) -> 0\n\
@@ -187,7 +187,7 @@ fn keeps_its_own_tables_through_a_relocatable_link() {
                     alignment,
                 },
             };
-            case.write("r.o", &case.registration(names.as_bytes(), &[table]));
+            case.write("r.o", case.registration(names.as_bytes(), &[table]));
             succeed(
                 case.command(&linker)
                     .args(["-r", "r.o", "x.o", "-o", whole]),
@@ -255,7 +255,7 @@ fn gives_the_fat_binary_to_objects_that_register_themselves() {
     };
     let bytes = b"image";
     let alone = HipFatBinary { bytes, symbols };
-    case.write("alone.o", &alone.to_object(Machine::X86_64).unwrap());
+    case.write("alone.o", alone.to_object(Machine::X86_64).unwrap());
     let both = FatBinary {
         runtime: Runtime::Hip,
         bytes,
@@ -263,7 +263,7 @@ fn gives_the_fat_binary_to_objects_that_register_themselves() {
         symbols,
         globals: &[],
     };
-    case.write("both.o", &both.to_object(Machine::X86_64).unwrap());
+    case.write("both.o", both.to_object(Machine::X86_64).unwrap());
     for (name, linker) in linkers() {
         let linker = linker.display().to_string();
         let seen = case.run(&linker, &["i.o", "j.o", "alone.o"]);

@@ -409,7 +409,7 @@ fn helped(processors: [&str; 2]) -> Option<Place> {
             &arch,
         ];
         place.helper("helper", &args);
-        let to = place.path(&format!("helper-{processor}.bc"));
+        let to = place.path(format!("helper-{processor}.bc"));
         fs::rename(place.path("helper.o"), to).unwrap();
     }
     Some(place)

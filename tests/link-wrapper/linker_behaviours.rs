@@ -108,7 +108,7 @@ impl Place {
         symlink(ours, place.path("bin/clang-linker-wrapper")).unwrap();
         symlink(place.bin.join("clang"), place.path("bin/clang")).unwrap();
         for name in ["ptxas", "nvlink", "fatbinary"] {
-            place.script(&format!("cuda/bin/{name}"), "exit 1");
+            place.script(format!("cuda/bin/{name}"), "exit 1");
         }
         place.write("host.c", "int main(void) { return 0; }\n");
         place.write("code.c", "int code(void) { return 0; }\n");
@@ -907,7 +907,7 @@ fn finds_tools_beside_the_link_when_told() {
     // Copies, as the real file may not have a clang beside it.
     for folder in ["real", "links"] {
         fs::create_dir(place.path(folder)).unwrap();
-        place.script(&format!("{folder}/clang"), "exit 0");
+        place.script(format!("{folder}/clang"), "exit 0");
     }
     fs::copy(
         env!("CARGO_BIN_EXE_offload-link"),
@@ -925,7 +925,7 @@ fn finds_tools_beside_the_link_when_told() {
         let tool = place.command(place.path("links/clang-linker-wrapper"));
         let output = place.dry_run(tool, &[option, &line].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let clang = format!(" \"{}\" ", place.path(&format!("{folder}/clang")).display());
+        let clang = format!(" \"{}\" ", place.path(format!("{folder}/clang")).display());
         assert!(
             said.lines().any(|line| line.starts_with(&clang)),
             "{option:?}: {said}"

@@ -38,7 +38,7 @@ fn links_objects_and_archives_of_the_older_driver() {
         let defined: String = wanted
             .map(|name| format!(".globl {name}\n{name}: .quad 0\n"))
             .collect();
-        place.write("defined.s", &format!(".data\n{defined}"));
+        place.write("defined.s", format!(".data\n{defined}"));
         place.cc(&["-c", "defined.s"]);
         let link = place.link(&["one.o", "defined.o"]);
         assert!(link.status.success(), "{link:?}");

@@ -346,7 +346,7 @@ fn takes_the_archive_members_that_llvm_19_and_22_take() {
         assert!(output.status.success(), "{args:?}: {output:?}");
     };
     let member = |name: &str, device: &str, kind: &str, arch: &str| {
-        project.write(&format!("{name}.dev.c"), device);
+        project.write(format!("{name}.dev.c"), device);
         let target = [
             "--target=amdgcn-amd-amdhsa",
             "-nogpulib",
@@ -469,7 +469,7 @@ fn links_allocated_images_unless_their_object_registers_them() {
         ("finished", format!("{section}{calls}")),
     ] {
         let note = "\n.section .note.GNU-stack,\"\",@progbits\n";
-        project.write(&format!("{name}.s"), text + note);
+        project.write(format!("{name}.s"), text + note);
         let assemble = project
             .command(&project.clang)
             .args(["-c", &format!("{name}.s")])

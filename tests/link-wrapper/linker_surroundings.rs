@@ -59,7 +59,7 @@ impl Place {
             let mut image = OBJECT.to_vec();
             image[0x12] = 224;
             image[0x30..0x34].copy_from_slice(&flags.to_le_bytes());
-            place.write(&format!("image-{name}"), &image);
+            place.write(format!("image-{name}"), &image);
         }
         place
     }
@@ -379,7 +379,7 @@ fn links_twice_at_once_and_keeps_the_steps_of_both() {
     }
     for output in ["one", "two", "three"] {
         for step in ["amdgcn-amd-amdhsa.gfx906.img", "hip.image.wrapper.o"] {
-            let file = place.path(&format!("{output}.{step}"));
+            let file = place.path(format!("{output}.{step}"));
             assert!(file.exists(), "{}", file.display());
         }
     }

@@ -15,7 +15,7 @@ const GFX90A: &str = "hip-amdgcn-amd-amdhsa--gfx90a";
 
 /// `<name>-<processor>.<extension>`: device code for each processor, as text.
 fn device_texts(place: &Place, name: &str, source: &str, args: &[&str], extension: &str) {
-    place.write(&format!("{name}.hip"), source);
+    place.write(format!("{name}.hip"), source);
     for processor in ["gfx906", "gfx90a"] {
         let mut compile = place.command(&place.clang);
         compile.args(["-x", "hip", "-nogpulib", "-nogpuinc", "-O2", "-S"]);
@@ -121,7 +121,7 @@ fn bundles(place: &Place, args: &[&str], extension: &str) -> [String; 2] {
     [("one", kernel), ("helper", helper)].map(|(name, source)| {
         place.compile(name, &source, &older);
         let file = format!("{name}.{extension}");
-        fs::rename(place.path(&format!("{name}.o")), place.path(&file)).unwrap();
+        fs::rename(place.path(format!("{name}.o")), place.path(&file)).unwrap();
         file
     })
 }

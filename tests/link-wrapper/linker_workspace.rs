@@ -58,23 +58,23 @@ fn write_workspace(project: &Project) {
          [profile.release]\nlto = \"fat\"\n",
     );
     for (name, below) in CRATES {
-        fs::create_dir_all(project.path(&format!("{name}/src"))).unwrap();
+        fs::create_dir_all(project.path(format!("{name}/src"))).unwrap();
         let dependency = match below {
             "" => String::new(),
             below => format!("{below} = {{ path = \"../{below}\" }}\n"),
         };
         project.write(
-            &format!("{name}/Cargo.toml"),
+            format!("{name}/Cargo.toml"),
             format!(
                 "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\n{dependency}"
             ),
         );
-        project.write(&format!("{name}/build.rs"), BUILD_SCRIPT);
+        project.write(format!("{name}/build.rs"), BUILD_SCRIPT);
         let helper = match below {
             "" => "int helper(int x) { return x + 1; }",
             _ => "int helper(int x);",
         };
-        project.write(&format!("{name}/kernel.c"), kernel(name, helper));
+        project.write(format!("{name}/kernel.c"), kernel(name, helper));
         let declared = format!("extern \"C\" {{ fn {name}_region(x: i32) -> i32; }}\n");
         let deeper = match below {
             "" => "0".to_owned(),
@@ -91,7 +91,7 @@ fn write_workspace(project: &Project) {
             ),
         };
         let file = if name == "app" { "main.rs" } else { "lib.rs" };
-        project.write(&format!("{name}/src/{file}"), source);
+        project.write(format!("{name}/src/{file}"), source);
     }
 }
 
@@ -176,7 +176,7 @@ fn registers_the_kernels_of_three_crates_as_one_fat_binary() {
             "" => "int helper(int x) { return x + 1; }",
             _ => "int helper(int x);",
         };
-        project.write(&format!("{name}/kernel.c"), hip_kernel(name, helper));
+        project.write(format!("{name}/kernel.c"), hip_kernel(name, helper));
     }
     project.write("runtime.c", RUNTIME);
     let shared = [
@@ -234,7 +234,7 @@ fn registers_the_kernels_of_three_crates_as_one_fat_binary() {
             );
             let target = if profile == "dev" { "debug" } else { profile };
             let run = project
-                .command(project.path(&format!("target/{target}/app")))
+                .command(project.path(format!("target/{target}/app")))
                 .env("LD_LIBRARY_PATH", &folder)
                 .output()
                 .unwrap();

@@ -256,10 +256,10 @@ fn workspace(place: &Place) {
     };
     place.write(
         "macros/Cargo.toml",
-        &manifest("macros", "[lib]\nproc-macro = true\n"),
+        manifest("macros", "[lib]\nproc-macro = true\n"),
     );
     place.write("macros/src/lib.rs", "use proc_macro::TokenStream;\n#[proc_macro]\npub fn answer(_: TokenStream) -> TokenStream { \"42\".parse().unwrap() }\n");
-    place.write("sys/Cargo.toml", &manifest("sys", "links = \"answer\"\n"));
+    place.write("sys/Cargo.toml", manifest("sys", "links = \"answer\"\n"));
     place.write("sys/answer.c", "int answer(void) { return 42; }\n");
     place.write(
         "sys/build.rs",
@@ -278,7 +278,7 @@ fn workspace(place: &Place) {
     );
     place.write(
         "app/Cargo.toml",
-        &manifest(
+        manifest(
             "app",
             "[lib]\ncrate-type = [\"rlib\", \"cdylib\"]\n\
         [dependencies]\nsys = { path = \"../sys\" }\nmacros = { path = \"../macros\" }\n",

@@ -122,7 +122,7 @@ impl Place {
     }
 
     pub fn compile(&self, name: &str, source: &str, args: &[&str]) {
-        self.write(&format!("{name}.hip"), source);
+        self.write(format!("{name}.hip"), source);
         let hip = ["-x", "hip", "-nogpulib", "-nogpuinc", "-fgpu-rdc"];
         let mut command = self.llvm(&self.clang);
         command.args(hip).args(["--offload-arch=gfx906,gfx90a"]);

@@ -238,7 +238,7 @@ impl Case {
                 .args(["--host-triple=x86_64-pc-linux-gnu", "--save-temps"])
                 .args(["-o", "llvm", "main.o"]),
         );
-        let object = fs::read(self.path(&format!("llvm.{kind}.image.wrapper.o"))).unwrap();
+        let object = fs::read(self.path(format!("llvm.{kind}.image.wrapper.o"))).unwrap();
         self.write("llvm.o", &object);
         let file = object::File::parse(&*object).unwrap();
         let section = file.section_by_name(self.runtime.section()).unwrap();
