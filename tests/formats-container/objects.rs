@@ -649,10 +649,7 @@ fn linkers_leave_the_sections_out() {
     lab.write("m.c", PROGRAM);
     let host = lab.compile(&gcc, &["-O1", "-g"], "m.c").unwrap();
     lab.write("fat.o", lab.compare(&host, "gcc").unwrap());
-    assert!(
-        lab.run(&readelf, ["-SW", "fat.o"])
-            .contains(BUNDLE_SECTION)
-    );
+    assert!(lab.run(&readelf, ["-SW", "fat.o"]).contains(BUNDLE_SECTION));
     let linkers = [
         ("bfd", program("ld.bfd")),
         ("gold", program("ld.gold")),

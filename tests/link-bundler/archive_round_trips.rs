@@ -51,11 +51,7 @@ impl Place {
             let other = format!("--no-offload-arch={other}");
             let args = ["--offload-device-only", "-emit-llvm", "-c", &other];
             self.kernel_with("one", &args);
-            fs::rename(
-                self.path("one.o"),
-                self.path(format!("one-{processor}.bc")),
-            )
-            .unwrap();
+            fs::rename(self.path("one.o"), self.path(format!("one-{processor}.bc"))).unwrap();
             self.helper("helper", &args);
             let to = self.path(format!("helper-{processor}.bc"));
             fs::rename(self.path("helper.o"), to).unwrap();
