@@ -269,6 +269,10 @@ fn lists_targets_by_processor_and_by_product() {
         error.contains("`gfx90b` is no known processor or product; did you mean `gfx90a`?"),
         "{error}"
     );
+    // Neither Cargo nor rustc is needed.
+    let mut alone = cargo_offload(here.path(), &["targets", "MI250"]);
+    let alone = alone.env_remove("RUSTC").env("PATH", "/nonexistent");
+    assert!(said(&alone.output().unwrap(), 0).starts_with("gfx90a  CDNA 2 "));
     let all = said(
         &cargo_offload(here.path(), &["targets"]).output().unwrap(),
         0,

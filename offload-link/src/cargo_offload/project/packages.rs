@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 use tempfile::TempDir;
@@ -158,7 +159,11 @@ impl PackageOptions {
     /// Returns the environment that the build scripts of packages would have.
     pub(super) fn environment(&self) -> Result<BuildEnvironment, CargoOffloadError> {
         let rustc = rustc_program();
-        let machine = host_of_rustc()?;
+        let is_missing = self.target.is_none() && is_missing(&rustc);
+        let machine = match is_missing {
+            true => own_triple(),
+            false => host_of_rustc()?,
+        };
         let folder = match self.manifest_path.as_deref().and_then(Path::parent) {
             Some(folder) if folder.as_os_str().is_empty() => PathBuf::from("."),
             Some(folder) => folder.to_owned(),
@@ -168,7 +173,10 @@ impl PackageOptions {
         let host = self.target.clone().or_else(|| cargo.build_target());
         let host = host.unwrap_or_else(|| machine.clone());
         let mut command = Command::new(&rustc);
-        let cfg = answer(command.args(["--print", "cfg", "--target"]).arg(&host))?;
+        let cfg = match is_missing {
+            true => own_cfg(),
+            false => answer(command.args(["--print", "cfg", "--target"]).arg(&host))?,
+        };
         let out = TempDir::with_prefix("cargo-offload-").map_err(|problem| {
             CargoOffloadError::new(format_args!("no temporary folder: {problem}"))
         })?;
@@ -261,6 +269,48 @@ pub(super) fn host_of_rustc() -> Result<String, CargoOffloadError> {
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     let host = host.ok_or_else(|| CargoOffloadError::new("`rustc -vV` prints no line `host:`"))?;
     Ok(host.trim().to_owned())
+}
+
+/// Tells whether there is no such program.
+fn is_missing(program: &OsStr) -> bool {
+    let started = Command::new(program)
+        .arg("-vV")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    started.is_err_and(|problem| problem.kind() == io::ErrorKind::NotFound)
+}
+
+/// Returns the triple of this program, for machines without Rust.
+fn own_triple() -> String {
+    let arch = std::env::consts::ARCH;
+    let environment = if cfg!(target_env = "msvc") {
+        "msvc"
+    } else {
+        "gnu"
+    };
+    match std::env::consts::OS {
+        "macos" => format!("{arch}-apple-darwin"),
+        "windows" => format!("{arch}-pc-windows-{environment}"),
+        // Programs of this machine are rarely linked with musl, also where this one is.
+        os => format!("{arch}-unknown-{os}-gnu"),
+    }
+}
+
+/// Returns what `rustc --print cfg` says of the target of this program, as far as a build asks for it.
+fn own_cfg() -> String {
+    let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
+    let environment = match os {
+        "macos" => "",
+        "windows" if cfg!(target_env = "msvc") => "msvc",
+        _ => "gnu",
+    };
+    format!(
+        "target_arch=\"{arch}\"\ntarget_os=\"{os}\"\ntarget_env=\"{environment}\"\ntarget_family=\"{}\"\n\
+         target_pointer_width=\"{}\"\ntarget_endian=\"little\"\n",
+        std::env::consts::FAMILY,
+        usize::BITS
+    )
 }
 
 /// Tells whether Cargo would find a package from this folder.
