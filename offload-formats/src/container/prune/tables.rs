@@ -33,6 +33,9 @@ const FIRST: u64 = 8;
 /// Offsets of the start and end of the offload entries, in both records.
 const ENTRIES: [u64; 2] = [16, 24];
 
+/// Limit on the records that are read for each that there is.
+const MOST_READS: usize = 64;
+
 /// The tables of a file.
 #[derive(Debug, Default)]
 pub(super) struct ImageTables {
@@ -118,7 +121,7 @@ impl ImageTables {
                 records.insert(address, record);
             }
         }
-        let (mut descriptors, mut count_listed) = (Vec::new(), 0);
+        let (mut descriptors, mut count_listed, mut count_read) = (Vec::new(), 0, 0);
         for (place, first) in words.search(data, headers, |value| records.contains_key(&value)) {
             let Some(address) = place.checked_sub(FIRST) else {
                 continue;
@@ -128,6 +131,7 @@ impl ImageTables {
                 .and_then(|at| at_offset(data, at));
             let count = count.filter(|count| (1..=records.len() as u64).contains(count));
             let listed = (0..count.unwrap_or(0)).map(|index| {
+                count_read += 1;
                 let record = records.get(&first.wrapping_add(index * RECORD))?;
                 let mut same = ENTRIES.iter();
                 let is_same = same.all(|at| {
@@ -146,8 +150,9 @@ impl ImageTables {
                 }
                 _ => {}
             }
-            // Each record is listed once; more is an error below, however many there are.
-            if count_listed > records.len() {
+            // Each record is listed once; more is an error below, however many there are. What only looks like a descriptor
+            // may read records, too, but not all of them again and again.
+            if count_listed > records.len() || count_read > MOST_READS * records.len() {
                 break;
             }
         }
