@@ -82,12 +82,21 @@ impl Folders {
         String::from_utf8(linux.stdout).unwrap()
     }
 
+    /// Output goes into files: what Wine starts in the background would keep pipes open.
     fn run(&self, mut command: Command, folder: &TempDir, args: &[&str]) -> Output {
-        command
+        let [stdout, stderr] = ["stdout", "stderr"].map(|name| self.prefix.path().join(name));
+        let file = |path: &Path| fs::File::create(path).unwrap();
+        let status = command
             .args(args)
             .current_dir(folder.path())
-            .output()
-            .unwrap()
+            .stdout(file(&stdout))
+            .stderr(file(&stderr))
+            .status();
+        Output {
+            status: status.unwrap(),
+            stdout: fs::read(&stdout).unwrap(),
+            stderr: fs::read(&stderr).unwrap(),
+        }
     }
 }
 

@@ -10,3 +10,17 @@ mod windows;
 pub(crate) use unix::*;
 #[cfg(windows)]
 pub(crate) use windows::*;
+
+/// Fails: the bytes are read and written.
+///
+/// # Errors
+///
+/// Always.
+#[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
+pub(crate) fn copy_in_system(
+    _: (&std::fs::File, &mut u64),
+    _: (&std::fs::File, &mut u64),
+    _: usize,
+) -> std::io::Result<usize> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}

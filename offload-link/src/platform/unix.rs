@@ -72,20 +72,6 @@ pub(crate) fn copy_in_system(
     Ok(copied?)
 }
 
-/// Fails: the bytes are read and written.
-///
-/// # Errors
-///
-/// Always.
-#[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
-pub(crate) fn copy_in_system(
-    _: (&File, &mut u64),
-    _: (&File, &mut u64),
-    _: usize,
-) -> io::Result<usize> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
 /// Makes this process the program; returns only if that fails.
 pub(crate) fn become_program(command: &mut Command) -> io::Result<ExitStatus> {
     Err(command.exec())

@@ -109,19 +109,6 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Fails: the bytes are read and written.
-///
-/// # Errors
-///
-/// Always.
-pub(crate) fn copy_in_system(
-    _: (&File, &mut u64),
-    _: (&File, &mut u64),
-    _: usize,
-) -> io::Result<usize> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
 /// Runs the program to its end: no process becomes another program.
 pub(crate) fn become_program(command: &mut Command) -> io::Result<ExitStatus> {
     command.status()
