@@ -77,7 +77,7 @@ fn says_which_entries_are_no_good_together_or_none() {
             &of(&[(HOST, b""), (&plain, b"one"), (&sign, b"two")])
         ),
         "lib/bad.a: member `a.bc`: its entries for amdgcn-amd-amdhsa gfx90a and amdgcn-amd-amdhsa gfx90a:xnack+ \
-         exclude each other, and a link for `gfx90a:xnack+` takes both"
+         conflict: a link for `gfx90a:xnack+` would use both"
     );
     for id in [
         "nonsense",
