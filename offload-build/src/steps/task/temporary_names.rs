@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn keeps_everything_but_the_process() {
-        // As nvcc 13.5 writes it, one that is cut off, and what is no number.
+        // A name as nvcc 13.5 writes it, one that is cut off, and one without a number.
         let mut names =
             *b"\0tmpxft_0000566a_00000000-6_k.cudafe1.cpp\0tmpxft_functions\0tmpxft_0000";
         without_process(&mut names);
