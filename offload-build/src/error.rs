@@ -100,8 +100,17 @@ impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.to_string();
         f.write_str(&text)?;
-        match text.split_once("[OFF").and_then(|(_, code)| code.get(..3)) {
-            Some(code) => write!(f, "\nhelp: `cargo offload explain OFF{code}`"),
+        // Texts of compilers may have such a bracket, too.
+        let mut codes = text.split("[OFF").skip(1).filter_map(|rest| rest.get(..4));
+        let is_code = |code: &&str| {
+            let number = code.strip_suffix(']');
+            number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        match codes.find(is_code) {
+            Some(code) => {
+                let number = code.trim_end_matches(']');
+                write!(f, "\nhelp: `cargo offload explain OFF{number}`")
+            }
             None => Ok(()),
         }
     }
@@ -137,5 +146,9 @@ mod tests {
             error.to_string(),
             "no compiler [OFF601]\nhint: install clang"
         );
+        let other = Error::new("k.c:1: [OFFSET] is wrong, [OFF");
+        assert_eq!(format!("{other:?}"), other.to_string());
+        let both = Error::new("k.c:1: [OFFSET] is wrong [OFF701]");
+        assert!(format!("{both:?}").ends_with(" OFF701`"), "{both:?}");
     }
 }

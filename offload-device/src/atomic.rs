@@ -81,7 +81,7 @@ macro_rules! atomic {
             store(at: *mut $type, value: $type) = $store;
         } }
 
-        // SAFETY: a scalar of which every bit pattern is a value.
+        // SAFETY: every bit pattern is a valid value of this scalar.
         unsafe impl Element for $type {
             #[inline(always)]
             unsafe fn __load(at: *const Self) -> Self {

@@ -56,7 +56,7 @@ pub unsafe trait Element: Copy + Send + Sync + 'static {
 /// Implements `Element` for types without atomic operations.
 macro_rules! plain {
     ($($type:ty)*) => {$(
-        // SAFETY: a scalar of which every bit pattern is a value.
+        // SAFETY: every bit pattern is a valid value of this scalar.
         unsafe impl Element for $type {}
     )*};
 }

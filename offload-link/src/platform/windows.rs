@@ -48,7 +48,7 @@ pub(crate) trait FileExt {
     }
 }
 
-/// The system's error for a read that begins behind the end of a file (`ERROR_HANDLE_EOF`).
+/// The system's error for a read that starts past the end of a file (`ERROR_HANDLE_EOF`).
 const END_OF_FILE: i32 = 38;
 
 impl FileExt for File {
