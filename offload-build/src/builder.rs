@@ -4,7 +4,7 @@ use crate::declare::layers::{self, Declared};
 use crate::declare::module::Target;
 use crate::declare::settings::{self, Setting, Settings};
 use crate::environment::Environment;
-use crate::error::Error;
+use crate::error::{BuildPart, Error};
 use crate::installed::native;
 use crate::plan::Plan;
 use crate::run::{Run, finish};
@@ -65,7 +65,7 @@ impl Build {
         settings: impl FnOnce(&Environment) -> Result<Vec<Settings>, Error>,
     ) -> Result<Self, Error> {
         let environment = Environment::of_process();
-        let modules = settings(&environment)?;
+        let modules = settings(&environment).map_err(BuildPart::Declaration.coded())?;
         let own = Settings::default();
         Ok(Self {
             environment,
@@ -150,7 +150,8 @@ impl Build {
         let targets: Vec<String> = targets.into_iter().map(Into::into).collect();
         for target in targets.iter().filter(|target| *target != native::NAME) {
             Target::parse(target)
-                .map_err(|problem| Error::new(format_args!("Build::targets: {problem}")))?;
+                .map_err(|problem| Error::new(format_args!("Build::targets: {problem}")))
+                .map_err(BuildPart::Declaration.coded())?;
         }
         Ok(self.list("targets", targets))
     }
@@ -326,7 +327,7 @@ impl Build {
     ///
     /// When a setting is wrong or a compiler is missing.
     pub fn plan(&self) -> Result<Plan, Error> {
-        Run::new(&self.environment, self.declared())?.plan()
+        self.checked()?.plan()
     }
 
     /// Compiles, packs, embeds, registers, and tells Cargo what to link and what to watch.
@@ -337,8 +338,14 @@ impl Build {
     ///
     /// At whatever goes wrong; return it from `main`, and Cargo shows it. What was built before stays whole.
     pub fn run(self) -> Result<(), Error> {
-        let run = Run::new(&self.environment, self.declared());
-        finish(&self.environment, run.and_then(|run| run.execute()))
+        finish(
+            &self.environment,
+            self.checked().and_then(|run| run.execute()),
+        )
+    }
+
+    fn checked(&self) -> Result<Run<'_>, Error> {
+        Run::new(&self.environment, self.declared()).map_err(BuildPart::Declaration.coded())
     }
 
     fn declared(&self) -> impl Iterator<Item = &Declared> {
@@ -349,8 +356,9 @@ impl Build {
         let form = settings::find(name).map_or(settings::Form::Text, |key| key.form);
         let method = name.replace('-', "_");
         let setting = form.check(Setting::Text(value.to_owned()));
-        let setting =
-            setting.map_err(|problem| Error::new(format_args!("Build::{method}: {problem}")))?;
+        let setting = setting
+            .map_err(|problem| Error::new(format_args!("Build::{method}: {problem}")))
+            .map_err(BuildPart::Declaration.coded())?;
         self.declared
             .own
             .set(name, setting, format_args!("Build::{method}"));

@@ -58,6 +58,53 @@ impl Error {
     }
 }
 
+/// A part of a build, and the section of `docs/troubleshooting.md` for its errors that have none of their own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum BuildPart {
+    /// Reading and checking what was declared.
+    Declaration,
+    /// Reading images and libraries that are there already.
+    Inputs,
+    /// Asking this machine for what a module needs.
+    Machine,
+    /// Compiles, links and other steps.
+    Steps,
+}
+
+impl BuildPart {
+    /// Returns a function for `map_err`: the error with the code of this part, unless its text has a code.
+    pub(crate) fn coded(self) -> impl FnOnce(Error) -> Error {
+        move |error| {
+            let text = error.to_string();
+            if code(&text).is_some() {
+                return error;
+            }
+            let code = match self {
+                Self::Declaration => "[OFF500]",
+                Self::Inputs => "[OFF511]",
+                Self::Machine => "[OFF600]",
+                Self::Steps => "[OFF700]",
+            };
+            let end = text.find('\n').unwrap_or(text.len());
+            let (problem, rest) = text.split_at(end);
+            Error {
+                what: format!("{problem} {code}{rest}"),
+                source: None,
+                missing: error.missing,
+            }
+        }
+    }
+}
+
+/// Returns the number of the first code in an error's text.
+fn code(text: &str) -> Option<&str> {
+    // Texts of compilers may have such a bracket, too.
+    let codes = text.split("[OFF").skip(1);
+    codes
+        .filter_map(|rest| rest.get(..4)?.strip_suffix(']'))
+        .find(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// Images of `path` that cannot be read, perhaps because of the limit on what compressed ones become.
 pub(crate) fn unpacking(
     path: &std::path::Path,
@@ -74,7 +121,7 @@ pub(crate) fn unpacking(
 /// Returns a function for `map_err`: a failure to read, write or rename `path`.
 pub(crate) fn io(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error {
     let path = path.display().to_string();
-    move |source| Error::because(path, source)
+    move |source| Error::because(path, format!("{source} [OFF509]"))
 }
 
 impl fmt::Display for Error {
@@ -100,17 +147,8 @@ impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.to_string();
         f.write_str(&text)?;
-        // Texts of compilers may have such a bracket, too.
-        let mut codes = text.split("[OFF").skip(1).filter_map(|rest| rest.get(..4));
-        let is_code = |code: &&str| {
-            let number = code.strip_suffix(']');
-            number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
-        };
-        match codes.find(is_code) {
-            Some(code) => {
-                let number = code.trim_end_matches(']');
-                write!(f, "\nhelp: `cargo offload explain OFF{number}`")
-            }
+        match code(&text) {
+            Some(number) => write!(f, "\nhelp: `cargo offload explain OFF{number}`"),
             None => Ok(()),
         }
     }

@@ -512,11 +512,11 @@ fn names_the_line_of_a_wrong_manifest() {
     );
     assert_eq!(
         fails("targets = [\"sm_80\"]\n"),
-        "module `kernels` has no `sources`"
+        "module `kernels` has no `sources` [OFF508]"
     );
     assert_eq!(
         fails("sources = [\"kernels/k.c\"]\n"),
-        "module `kernels` has no `targets`"
+        "module `kernels` has no `targets` [OFF508]"
     );
 }
 
@@ -727,7 +727,7 @@ fn takes_the_settings_of_the_workspace_that_cargo_says_the_package_is_in() {
         script.env("CARGO_MANIFEST_DIR", package.at("in"));
         script
     };
-    let lacks = "module `kernels` has no `language`";
+    let lacks = "module `kernels` has no `language` [OFF508]";
 
     manifest(".", &format!("[workspace]\nmembers = [\"in\"]\n{defaults}"));
     manifest("in", own);
@@ -1312,4 +1312,40 @@ fn links_libraries_of_device_code() {
     with(&format!("{gpu}archives = [\"lib/bad.a\"]\n"));
     let said = package.fails(&mut package.script());
     assert!(said.contains("lib/bad.a: "), "{said}");
+}
+
+#[test]
+fn prints_a_code_for_each_part_of_a_build() {
+    let keys = "sources = [\"kernels/k.c\"]\ntargets = [\"x86_64-pc-linux-gnu\"]\n";
+    let Some(package) = Package::new(keys) else {
+        return;
+    };
+    package.put("kernels/k.c", KERNEL);
+    let fails = |script: &mut Command, line: &str| {
+        let error = package.fails_with_codes(script);
+        assert!(
+            error.lines().next().unwrap().ends_with(line),
+            "{line}: {error}"
+        );
+    };
+    // What was declared.
+    fails(
+        package.script().env("OFFLOAD_RDC", "perhaps"),
+        "`off` [OFF500]",
+    );
+    // A library that is none.
+    package.put("kernels.a", "!<arch>\nnothing");
+    fails(
+        package.script().env("OFFLOAD_ARCHIVES", "kernels.a"),
+        " [OFF511]",
+    );
+    // A step.
+    package.put("kernels/k.c", "#pragma omp target\nint");
+    fails(&mut package.script(), "(exit status: 1) [OFF700]");
+    // A file in the place of a folder.
+    package.put("file", "");
+    fails(
+        package.script().env("OUT_DIR", package.at("file/out")),
+        "Not a directory (os error 20) [OFF509]",
+    );
 }

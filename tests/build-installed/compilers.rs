@@ -169,9 +169,9 @@ fn asks_a_compiler_again_that_did_not_answer() {
         script
     };
     package.put("kill", "");
-    let error = package.fails(&mut build());
+    let error = package.fails_with_codes(&mut build());
     assert!(
-        error.starts_with("cannot ask a compiler which processors it knows: `llvm/bin/clang-24` failed (signal: 9 (SIGKILL))\n")
+        error.starts_with("cannot ask a compiler which processors it knows: `llvm/bin/clang-24` failed (signal: 9 (SIGKILL)) [OFF600]\n")
             && error.contains("\nhint: `compiler` in "),
         "{error}"
     );

@@ -195,7 +195,7 @@ fn says_what_is_wrong_with_the_crate() {
     let rows = [
         (
             "",
-            "module `kernels` has no `crate`\nhint: `crate = \"kernels\"` names the folder of a crate of kernels, relative to the package",
+            "module `kernels` has no `crate` [OFF508]\nhint: `crate = \"kernels\"` names the folder of a crate of kernels, relative to the package",
         ),
         (
             "crate = \"absent\"",

@@ -629,7 +629,7 @@ fn builds_for_hosts_that_have_no_host_code() {
     let error = package.fails(script.env("TARGET", "x86_64-pc-windows-msvc"));
     assert_eq!(
         error,
-        "OpenMP is not supported for `x86_64-pc-windows-msvc`: LLVM's offload runtime supports only Linux on x86_64 and aarch64"
+        "OpenMP is not supported for `x86_64-pc-windows-msvc`: LLVM's offload runtime supports only Linux on x86_64 and aarch64 [OFF609]"
     );
 }
 
@@ -733,7 +733,7 @@ fn packs_images_that_were_there() {
         "\"gfx90a:xnack+\", \"gfx942\"",
     ));
     let expected = "module `kernels`: no image for `gfx90a:xnack+`: `images/gfx1100.hsaco` has gfx1100; \
-                    `images/gfx90a-xnack-.hsaco` has gfx90a; `images/gfx942.hsaco` has gfx942\nhint: ";
+                    `images/gfx90a-xnack-.hsaco` has gfx90a; `images/gfx942.hsaco` has gfx942 [OFF510]\nhint: ";
     assert!(error.starts_with(expected), "{error}");
     let mut other = amd[2].clone();
     other.push(0);
@@ -744,7 +744,7 @@ fn packs_images_that_were_there() {
     ));
     assert_eq!(
         error,
-        "module `kernels`: several images for `gfx942`: `images/gfx942.hsaco` (gfx942), `images/other.hsaco` (gfx942)"
+        "module `kernels`: several images for `gfx942`: `images/gfx942.hsaco` (gfx942), `images/other.hsaco` (gfx942) [OFF510]"
     );
     fs::copy(
         package
@@ -755,7 +755,9 @@ fn packs_images_that_were_there() {
     .unwrap();
     let error = package.fails(&mut build("\"images/k.bc\"", "\"gfx1100\""));
     assert!(
-        error.contains("`images/k.bc` has something for no known processor (bitcode)\nhint: "),
+        error.contains(
+            "`images/k.bc` has something for no known processor (bitcode) [OFF510]\nhint: "
+        ),
         "{error}"
     );
     // An image that says of itself that it is for another processor than its entry says.

@@ -440,6 +440,6 @@ fn refuses_what_has_no_host_code() {
     let error = package.fails(script.env("TARGET", "aarch64-apple-darwin"));
     assert_eq!(
         error,
-        "modules with host code are not supported for `aarch64-apple-darwin` (they are for x86_64 and aarch64 Linux, and for x86_64 Windows)"
+        "modules with host code are not supported for `aarch64-apple-darwin` (they are for x86_64 and aarch64 Linux, and for x86_64 Windows) [OFF609]"
     );
 }

@@ -297,7 +297,7 @@ fn refuses_to_link_images_for_hosts_without_an_object_writer() {
     script.env("TARGET", "aarch64-apple-darwin");
     let error = package.fails(&mut script);
     assert!(
-        error.contains("`embed = \"link\"` is not supported for `aarch64-apple-darwin`")
+        error.contains("`embed = \"link\"` is not supported for `aarch64-apple-darwin` [OFF609]")
             && error.contains("hint: `embed = \"include\"` works for every host"),
         "{error}"
     );

@@ -73,14 +73,14 @@ fn takes_ptx_and_cubins_out_of_fat_binaries() {
     ] {
         let error = package.fails(&mut build(&format!("\"images/{name}.fatbin\""), &[target]));
         let expected = format!(
-            "module `kernels`: no image for `{target}`: {which} of `images/{name}.fatbin` is compressed\n\
+            "module `kernels`: no image for `{target}`: {which} of `images/{name}.fatbin` is compressed [OFF510]\n\
              hint: `nvcc --no-compress` or `fatbinary --compress=false` writes it as it is; "
         );
         assert!(error.starts_with(&expected), "{error}");
     }
     let error = package.fails(&mut build("\"images/plain.fatbin\"", &["compute_80"]));
     let expected = "module `kernels`: no image for `compute_80`: `images/plain.fatbin` has nvptx64-nvidia-cuda sm_90, \
-                    nvptx64-nvidia-cuda sm_90 (PTX)\nhint: ";
+                    nvptx64-nvidia-cuda sm_90 (PTX) [OFF510]\nhint: ";
     assert!(error.starts_with(expected), "{error}");
     fs::write(package.at("images/cut.fatbin"), &plain[..plain.len() - 8]).unwrap();
     let error = package.fails(&mut build("\"images/cut.fatbin\"", &["sm_90"]));
@@ -172,7 +172,7 @@ fn takes_images_of_cuda_out_of_bundles_and_offload_binaries() {
     assert_eq!(ours, there);
     let error = package.fails(&mut prebuilt(&package, "\"images/texts\"", &["sm_80"]));
     assert!(
-        error.contains("`images/texts` has nvptx64-nvidia-cuda sm_80 (PTX)\n"),
+        error.contains("`images/texts` has nvptx64-nvidia-cuda sm_80 (PTX) [OFF510]\n"),
         "{error}"
     );
 }

@@ -121,8 +121,24 @@ impl Package {
         text(&self.script().output().unwrap())
     }
 
-    /// Returns the error of a build script that fails, without the folder's name.
+    /// Returns the error of a build script that fails, without the folder's name and without codes that all errors of one
+    /// part of a build have.
     pub fn fails(&self, command: &mut Command) -> String {
+        let mut text = self.fails_with_codes(command);
+        for code in [
+            " [OFF500]",
+            " [OFF509]",
+            " [OFF511]",
+            " [OFF600]",
+            " [OFF700]",
+        ] {
+            text = text.replace(code, "");
+        }
+        text
+    }
+
+    /// Returns the error of a build script that fails, without the folder's name. Each error has a code.
+    pub fn fails_with_codes(&self, command: &mut Command) -> String {
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -136,7 +152,11 @@ impl Package {
         // The command that explains the first code ends the output.
         let code = error.split_once("[OFF").map(|(_, rest)| &rest[..3]);
         let help = code.map(|code| format!("\nhelp: `cargo offload explain OFF{code}`"));
-        let text = error.strip_suffix(&help.unwrap_or_default());
+        let help = match error.starts_with("none: this is a dry run") {
+            true => String::new(),
+            false => help.unwrap_or_else(|| panic!("no code: {error}")),
+        };
+        let text = error.strip_suffix(&help);
         text.unwrap_or_else(|| panic!("no help for the code: {error}"))
             .replace(&format!("{}/", self.folder.path().display()), "")
     }

@@ -5,7 +5,7 @@
 
 use crate::declare::module::{Module, Target};
 use crate::error;
-use crate::error::Error;
+use crate::error::{BuildPart, Error};
 use crate::readable::{self, Readable};
 use offload_formats::container::bundled::{DeviceTarget, Unpacking};
 use offload_formats::container::decompression_limit::DecompressionLimit;
@@ -50,7 +50,7 @@ impl Libraries {
     pub(crate) fn of_target(&self, target: &Target) -> Result<&[Rc<Library>], Error> {
         match self.0.get(&target.written) {
             Some(Ok(libraries)) => Ok(libraries),
-            Some(Err(error)) => Err(Error::new(error)),
+            Some(Err(error)) => Err(BuildPart::Inputs.coded()(Error::new(error))),
             None => Ok(&[]),
         }
     }

@@ -80,7 +80,7 @@ impl Host {
         objects.ok_or_else(|| {
             Error::new(format_args!(
                 "modules with host code are not supported for `{}` (they are for x86_64 and aarch64 Linux, and for \
-                 x86_64 Windows)",
+                 x86_64 Windows) [OFF609]",
                 self.triple
             ))
         })

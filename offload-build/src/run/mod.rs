@@ -13,7 +13,7 @@ mod unique;
 use crate::declare::layers::Declared;
 use crate::declare::module::{Missing, Module, Target};
 use crate::environment::Environment;
-use crate::error::{self, Error};
+use crate::error::{self, BuildPart, Error};
 use crate::files;
 use crate::installed::native::Native;
 use crate::messages;
@@ -210,7 +210,10 @@ impl<'a> Run<'a> {
                 .join("offload")
                 .join(&module.name)
                 .join("errors.txt");
-            let error = Error::new(messages::shortened(&error.to_string(), &file));
+            let error = BuildPart::Steps.coded()(Error::new(messages::shortened(
+                &error.to_string(),
+                &file,
+            )));
             built.explained(module, error)
         })?;
         let warnings = warnings.into_iter();
@@ -250,6 +253,7 @@ impl<'a> Run<'a> {
 
     fn prepare(&self, module: &Module) -> Result<Prepared, Error> {
         prepare(module, self.modules.len(), self.environment, &self.out)
+            .map_err(BuildPart::Declaration.coded())
     }
 
     /// Writes a plan to a file of the package in `folder`, for `cargo offload plan`.

@@ -4,7 +4,7 @@ use crate::declare::language::Language;
 use crate::declare::module::{Embed, Module, Target};
 use crate::declare::skipped;
 use crate::environment::Environment;
-use crate::error::Error;
+use crate::error::{BuildPart, Error};
 use crate::inputs::libraries::Libraries;
 use crate::inputs::{prebuilt, unsafe_code};
 use crate::installed::host::Host;
@@ -67,7 +67,7 @@ pub(crate) fn prepare(
     let library = image_library(module, &host, &unique, (&root, out))?;
     let links_images = library.is_some();
     if module.language == Language::Prebuilt {
-        let images = prebuilt::find(module, &root)?;
+        let images = prebuilt::find(module, &root).map_err(BuildPart::Inputs.coded())?;
         let (plan, targets) = plan_prebuilt(module, images, (out, library.as_ref()));
         return Ok(Prepared {
             plan,
@@ -79,7 +79,8 @@ pub(crate) fn prepare(
             registration: Registrar::Module,
         });
     }
-    let machine = Machine::ask(module, &host, environment, &root, out)?;
+    let machine =
+        Machine::ask(module, &host, environment, &root, out).map_err(BuildPart::Machine.coded())?;
     let package = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"].map(|name| environment.required(name));
     let [name, version] = package;
     let package = format!("{} {}", name?, version?);
@@ -113,7 +114,7 @@ pub(crate) fn prepare(
     };
     let (plan, targets) = plan_compiled(module, &context)?;
     if let Some(error) = skipped::refused(module, &plan.skipped, &targets, modules) {
-        return Err(error);
+        return Err(BuildPart::Machine.coded()(error));
     }
     Ok(Prepared {
         plan,
@@ -141,7 +142,7 @@ fn image_library(
         (_, Some(form)) => form,
         (Embed::Link, None) => {
             return Err(Error::new(format_args!(
-                "`embed = \"link\"` is not supported for `{}`\nhint: `embed = \"include\"` works for every host",
+                "`embed = \"link\"` is not supported for `{}` [OFF609]\nhint: `embed = \"include\"` works for every host",
                 host.triple
             )));
         }

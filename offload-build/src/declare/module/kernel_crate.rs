@@ -28,7 +28,7 @@ impl KernelCrate {
     pub(crate) fn new(settings: &Settings, module: &str, root: &Path) -> Result<Self, Error> {
         let Some(text) = settings.text("crate") else {
             return Err(Error::new(format_args!(
-                "module `{module}` has no `crate`\n\
+                "module `{module}` has no `crate` [OFF508]\n\
                  hint: `crate = \"kernels\"` names the folder of a crate of kernels, relative to the package"
             )));
         };

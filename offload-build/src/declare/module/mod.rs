@@ -126,9 +126,7 @@ impl Module {
         let name = checked_name(settings)?;
         let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
         let Some(language) = settings.text("language").and_then(Language::named) else {
-            return Err(Error::new(format_args!(
-                "module `{name}` has no `language`"
-            )));
+            return Err(lacks(&name, "language"));
         };
         let default = environment
             .cargo("OPT_LEVEL")
@@ -145,12 +143,12 @@ impl Module {
             None => sources::sources(settings, language, &root, &out, &own, &mut watched)?,
         };
         if sources.is_empty() {
-            return Err(Error::new(format_args!("module `{name}` has no `sources`")));
+            return Err(lacks(&name, "sources"));
         }
         let targets = target::targets(settings, language, &own, &root)?;
         // Of GPUs that nobody looks for.
         if targets.is_empty() && environment.variable("DOCS_RS").is_none() {
-            return Err(Error::new(format_args!("module `{name}` has no `targets`")));
+            return Err(lacks(&name, "targets"));
         }
         warnings.extend(unmatched(settings, &targets, &root, &sources));
         let include = settings.list("include").iter();
@@ -227,6 +225,11 @@ impl Module {
     pub(crate) fn name(settings: &Settings) -> &str {
         settings.text("name").unwrap_or("kernels")
     }
+}
+
+/// Returns the error of a module without a key that it needs.
+fn lacks(module: &str, key: &str) -> Error {
+    Error::new(format_args!("module `{module}` has no `{key}` [OFF508]"))
 }
 
 /// Returns the declared compiler: a name, or a path in the package's folder `root`.

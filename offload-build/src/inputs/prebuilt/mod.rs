@@ -77,7 +77,7 @@ fn chosen<'a, 'b>(
             if let Some((source, which)) = compressed {
                 let (written, source) = (&target.written, source.display());
                 return Err(Error::new(format_args!(
-                    "module `{name}`: no image for `{written}`: {which} of `{source}` is compressed\n\
+                    "module `{name}`: no image for `{written}`: {which} of `{source}` is compressed [OFF510]\n\
                      hint: `nvcc --no-compress` or `fatbinary --compress=false` writes it as it is; \
                      `cuobjdump -xelf all -xptx all` takes images out of what is there"
                 )));
@@ -94,7 +94,7 @@ fn chosen<'a, 'b>(
                 sources.push(format!("`{}` has {has}", source.display()));
             }
             Err(Error::new(format_args!(
-                "module `{name}`: no image for `{}`: {}\n\
+                "module `{name}`: no image for `{}`: {} [OFF510]\n\
                  hint: bitcode is linked by a module whose `language` is `bitcode`, archives of it by `archives`",
                 target.written,
                 sources.join("; ")
@@ -106,7 +106,7 @@ fn chosen<'a, 'b>(
                 .map(|(source, image)| format!("`{}` ({image})", source.display()))
                 .collect();
             Err(Error::new(format_args!(
-                "module `{name}`: several images for `{}`: {}",
+                "module `{name}`: several images for `{}`: {} [OFF510]",
                 target.written,
                 sources.join(", ")
             )))

@@ -200,7 +200,7 @@ fn device_libraries(
 fn openmp_host(host: &Host) -> Result<(), Error> {
     host.machine().map(drop).ok_or_else(|| {
         Error::new(format_args!(
-            "OpenMP is not supported for `{}`: LLVM's offload runtime supports only Linux on x86_64 and aarch64",
+            "OpenMP is not supported for `{}`: LLVM's offload runtime supports only Linux on x86_64 and aarch64 [OFF609]",
             host.triple
         ))
     })
