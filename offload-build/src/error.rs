@@ -74,26 +74,29 @@ pub(crate) enum BuildPart {
 impl BuildPart {
     /// Returns a function for `map_err`: the error with the code of this part, unless its text has a code.
     pub(crate) fn coded(self) -> impl FnOnce(Error) -> Error {
-        move |error| {
-            let text = error.to_string();
-            if code(&text).is_some() {
-                return error;
-            }
-            let code = match self {
-                Self::Declaration => "[OFF500]",
-                Self::Inputs => "[OFF511]",
-                Self::Machine => "[OFF600]",
-                Self::Steps => "[OFF700]",
-            };
-            let end = text.find('\n').unwrap_or(text.len());
-            let (problem, rest) = text.split_at(end);
-            Error {
-                what: format!("{problem} {code}{rest}"),
-                source: None,
-                missing: error.missing,
-            }
+        let code = match self {
+            Self::Declaration => "[OFF500]",
+            Self::Inputs => "[OFF511]",
+            Self::Machine => "[OFF600]",
+            Self::Steps => "[OFF700]",
+        };
+        move |error| Error {
+            what: with_code(&error.to_string(), code),
+            source: None,
+            missing: error.missing,
         }
     }
+}
+
+/// Returns an error's text with `code`, such as `[OFF500]`, at the end of its first line, unless it has a code.
+#[must_use]
+pub fn with_code(text: &str, code: &str) -> String {
+    if self::code(text).is_some() {
+        return text.to_owned();
+    }
+    let end = text.find('\n').unwrap_or(text.len());
+    let (problem, rest) = text.split_at(end);
+    format!("{problem} {code}{rest}")
 }
 
 /// Returns the number of the first code in an error's text.

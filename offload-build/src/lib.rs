@@ -53,6 +53,7 @@ pub mod tools {
     };
     #[cfg(feature = "tools")]
     pub use crate::device_link::{SourceText, spirv};
+    pub use crate::error::with_code;
     pub use crate::installed::llvm::Llvm;
     pub use crate::process::command::{Command, CommandError, GUARD, Quoted, without_rustc};
     pub use crate::process::jobserver;

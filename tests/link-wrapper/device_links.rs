@@ -1099,9 +1099,16 @@ fn tells_of_every_link_that_failed() {
             let link = format!("device link for {AMD} {processor}: `");
             assert_eq!(said.matches(&link).count(), 1, "{said}");
         }
-        assert_eq!(
-            said.matches("` failed (exit status: 1)\ncommand: ").count(),
-            2,
+        let failed = said
+            .lines()
+            .filter(|line| line.contains("` failed (exit status: 1)"));
+        assert_eq!(failed.count(), 2, "{said}");
+        assert!(
+            said.contains("` failed (exit status: 1) [OFF810]\nld.lld: error: "),
+            "{said}"
+        );
+        assert!(
+            said.lines().last().unwrap().starts_with("command: "),
             "{said}"
         );
         assert_eq!(
@@ -1111,4 +1118,25 @@ fn tells_of_every_link_that_failed() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn refuses_sycl_beside_other_kinds() {
+    let Some(project) = Project::new(22) else {
+        return;
+    };
+    fs::write(project.path("a.bc"), b"BC\xc0\xde").unwrap();
+    let images = [
+        &*format!("file=a.bc,kind=hip,triple={AMD},arch=gfx90a"),
+        "file=a.bc,kind=sycl,triple=spirv64-unknown-unknown",
+    ];
+    project.embed("a.o", &images);
+    let output = project
+        .command(project.path("bin/offload-ld"))
+        .args(["--linker-path=true", "--dry-run", "a.o", "-o", "prog"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.ends_with(" is not supported [OFF812]\n"), "{said}");
 }

@@ -91,7 +91,7 @@ fn says_that_source_is_not_compiled() {
         let link = place.link(&["one.o", input]);
         let said = String::from_utf8_lossy(&link.stderr);
         let expected = format!(
-            "error: {from}: entry `{GFX906}`: the code for amdgcn-amd-amdhsa gfx906 is source, which linkers do not compile\n"
+            "error: {from}: entry `{GFX906}`: the code for amdgcn-amd-amdhsa gfx906 is source, which linkers do not compile [OFF809]\n"
         );
         assert!(said.contains(&expected), "{said}");
         assert_eq!(link.status.code(), Some(1), "{said}");

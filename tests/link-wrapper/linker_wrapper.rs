@@ -294,19 +294,19 @@ fn explains_what_is_wrong_with_the_command_line() {
     };
     assert_eq!(
         error(&["--wrapper-jobs=abc"]),
-        "--wrapper-jobs=abc: expected a positive integer or 'jobserver', got 'abc'\n"
+        "--wrapper-jobs=abc: expected a positive integer or 'jobserver', got 'abc' [OFF808]\n"
     );
     assert_eq!(
         error(&["--device-linker"]),
-        "--device-linker: missing argument\n"
+        "--device-linker: missing argument [OFF808]\n"
     );
     assert_eq!(
         error(&["--device-linkr=x"]),
-        "unknown option `--device-linkr=x`\nhint: did you mean `--device-linker`?\n"
+        "unknown option `--device-linkr=x` [OFF808]\nhint: did you mean `--device-linker`?\n"
     );
     assert_eq!(
         error(&["--opt-level=3"]),
-        "--opt-level: `3` is not a level; expected `O0` to `O3`\n"
+        "--opt-level: `3` is not a level; expected `O0` to `O3` [OFF808]\n"
     );
     let alone = |name: &str, variables: &[(&str, &str)]| {
         let mut command = Command::new(shim.dir.path().join(name));
@@ -496,11 +496,13 @@ fn shows_the_command_of_a_device_link_that_failed() {
         text.contains("error: device link for x86_64-pc-linux-gnu: `"),
         "{text}"
     );
+    let (reason, command) = text.split_once("\ncommand: ").unwrap();
+    assert!(reason.contains("failed (exit status: 1)\n"), "{text}");
     assert!(
-        text.contains("failed (exit status: 1)\ncommand: "),
+        reason.contains("undefined reference to `nowhere'"),
         "{text}"
     );
-    assert!(text.contains("undefined reference to `nowhere'"), "{text}");
+    assert!(command.starts_with("/usr/bin/clang-19 "), "{text}");
     assert!(!project.path("none").exists());
     assert_eq!(project.leftovers().len(), 0);
 }
@@ -562,6 +564,17 @@ fn leaves_nothing_behind_when_the_disk_is_full_or_the_temporary_folder_missing()
     assert!(!output.status.success());
     assert!(said.contains("nowhere"), "{said}");
     assert!(!project.path("lost").exists());
+    let output = project
+        .command(project.path("bin/offload-ld"))
+        .args(["--linker-path=true", "main.o", "-o", "lost"])
+        .env("TMPDIR", project.path("nowhere"))
+        .output()
+        .unwrap();
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("(os error 2) at path ") && said.ends_with(" [OFF811]\n"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -319,13 +319,12 @@ impl CommandError {
 
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\ncommand: {}", self.headline(), self.command)?;
-        match &self.cause {
-            Cause::Failed { output, .. } if !output.trim_end().is_empty() => {
-                write!(f, "\n{}", output.trim_end())
-            }
-            _ => Ok(()),
+        f.write_str(&self.headline())?;
+        let output = self.output().trim_end();
+        if !output.is_empty() {
+            write!(f, "\n{output}")?;
         }
+        write!(f, "\ncommand: {}", self.command)
     }
 }
 

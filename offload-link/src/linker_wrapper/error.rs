@@ -93,6 +93,28 @@ impl LinkError {
         }
     }
 
+    /// Returns the code of this kind of error, for those whose text has none. `docs/troubleshooting.md` has a section for each.
+    pub(crate) fn code(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Start { .. } => "[OFF803]",
+            Self::Option(_) => "[OFF808]",
+            Self::Input { .. } | Self::Read(_) => "[OFF809]",
+            Self::DeviceLink { .. }
+            | Self::Image { .. }
+            | Self::HostPart { .. }
+            | Self::RegistrationFromC(_) => "[OFF810]",
+            Self::Io { .. } => "[OFF811]",
+            Self::Container { .. } | Self::Registration(_) => "[OFF812]",
+            Self::Several(errors) => return errors.first()?.code(),
+            Self::Recursion
+            | Self::NothingLinked { .. }
+            | Self::Dropped { .. }
+            | Self::MixedEntries { .. } => return None,
+            // Messages of LLVM's tool.
+            Self::NoLinkerPath | Self::HostLinker { .. } => return None,
+        })
+    }
+
     pub(crate) fn io(what: impl Into<String>, source: io::Error) -> Self {
         Self::Io {
             what: what.into(),

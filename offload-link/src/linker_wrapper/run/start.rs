@@ -1,6 +1,6 @@
 //! Starts a link: answers a question, execs the host linker, or links device code.
 
-use offload_build::tools::Command;
+use offload_build::tools::{Command, with_code};
 use offload_formats::container::elf::Machine;
 use std::ffi::{OsStr, OsString};
 
@@ -31,7 +31,11 @@ pub(crate) fn run(name: &OsStr, args: Vec<OsString>) -> u8 {
     match linked {
         Ok(code) => code,
         Err(error) => {
-            say::error(&name.to_string_lossy(), &error);
+            // Messages under LLVM's name are those of LLVM's tool.
+            let code = error.code().filter(|_| tool_name(name) != LLVM_NAME);
+            let text = error.to_string();
+            let text = code.map_or(text.clone(), |code| with_code(&text, code));
+            say::error(&name.to_string_lossy(), &text);
             1
         }
     }
