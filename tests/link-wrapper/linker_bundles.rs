@@ -165,6 +165,40 @@ fn links_the_members_that_lld_loads_from_an_archive_of_bundles() {
     }
 }
 
+/// GNU's linker knows members by the index alone; lld and mold read every member.
+#[test]
+fn believes_the_index_and_reads_members_without_symbols_in_it() {
+    let Some(place) = Place::new("llvm22") else {
+        return;
+    };
+    for (name, source) in [PARTS[2], PARTS[3]] {
+        let source = format!("{}{source}", support::DECLARED);
+        place.compile(name, &source, &["--offload-new-driver", "-c"]);
+    }
+    let [other, launched] = ["other.o", "launched.o"].map(|name| place.read(name));
+    let member = |name, bytes, symbols| NewMember {
+        name,
+        bytes,
+        symbols,
+    };
+    for (symbols, expected) in [
+        ([&[][..], &["launch"][..]], &["launched"][..]),
+        ([&["anything"], &[]], &["launched"]),
+        ([&["launch"], &["anything"]], &["other"]),
+    ] {
+        let [of_other, of_launched] = symbols;
+        let members = [
+            member("other.o", &other[..], of_other),
+            member("launched.o", &launched[..], of_launched),
+        ];
+        place.write("libparts.a", archive::write(&members));
+        let link = place.link(&["--dry-run", "-Wl,-u,launch", "libparts.a"]);
+        assert!(link.status.success(), "{link:?}");
+        let expected = expected.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!(linked_parts(&place.report()), expected, "{symbols:?}");
+    }
+}
+
 const MEMBERS: usize = 2000;
 
 /// Copies of one object, each with a number in its names, and their index.

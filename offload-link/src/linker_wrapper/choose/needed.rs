@@ -12,8 +12,10 @@ use crate::linker_wrapper::inputs::symbols::{Candidate, Names, Symbols, linked};
 
 /// Returns those of `others` that define undefined symbols of `chosen`, and those that these need in turn.
 ///
-/// All of `others` are needed if the symbols of a chosen image are unknown until it is compiled (LLVM IR as text,
-/// assembly). A bundle in a format without symbols (PTX, SPIR-V) is needed if anything is.
+/// | format without known symbols                              | of a chosen image        | of another image          |
+/// |-----------------------------------------------------------|--------------------------|---------------------------|
+/// | LLVM IR as text, assembly: unknown until it is compiled    | it needs all others      | needed if a bundle, and anything is |
+/// | PTX, SPIR-V and others                                    | it needs all bundles     | the same                  |
 ///
 /// # Errors
 ///
@@ -41,7 +43,7 @@ pub(super) fn needed<'a>(
     let mut always = vec![true; chosen.len()];
     for (_, image) in others {
         let found = image.names()?;
-        always.push(found.is_none() && image.bundled);
+        always.push(image.bundled && (open || found.is_none()));
         names.push(found.unwrap_or_default());
     }
     let symbols: Vec<Symbols<'_>> = names.iter().map(Names::symbols).collect();

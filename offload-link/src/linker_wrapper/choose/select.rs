@@ -132,7 +132,7 @@ enum Bundles {
 
 struct Selection<'a> {
     images: &'a [Image],
-    /// Tells for each image whether it is in an archive with a symbol index.
+    /// Tells for each bundle's image whether it is in an archive with a symbol index.
     indexed: Vec<bool>,
     linked_units: &'a [bool],
     should_extract: &'a [String],
@@ -400,11 +400,12 @@ fn is_wanted<'d>(
         || kind != OffloadKind::NONE && symbols.visible.iter().any(new)
 }
 
-/// Tells for each image whether it is in an archive with a symbol index.
+/// Tells for each bundle's image whether it is in an archive with a symbol index.
 fn indexed(inputs: &Inputs, images: &[Image]) -> Result<Vec<bool>, LinkError> {
     let files: Vec<&InputFile> = inputs.units().map(|(file, _)| file).collect();
     let indexed = images.iter().map(|image| {
-        let Some(file) = files.get(image.unit) else {
+        let file = files.get(image.unit);
+        let Some(file) = file.filter(|_| image.bundled && image.in_archive) else {
             return Ok(false);
         };
         let index = file.index();
