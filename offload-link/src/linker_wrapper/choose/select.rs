@@ -124,9 +124,9 @@ const FINISHED: &str = "its object finds a linked fat binary in another object";
 /// When bundles in archives are linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bundles {
-    /// As other archive members, if their archive has a symbol index.
+    /// Links them like other archive members, if their archive has a symbol index.
     OnDemand,
-    /// All of a target, as clang's older driver links them, by `--whole-archive`.
+    /// Links all of a target, like clang's older driver, by `--whole-archive`.
     Whole,
 }
 

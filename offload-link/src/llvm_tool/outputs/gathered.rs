@@ -54,7 +54,7 @@ impl<'a> Gathered<'a> {
         self.make_room(small).map_err(CopyError::Write)?;
         let end = self.buffer.len();
         self.buffer.resize(end + small, 0);
-        let read = source.read_exact_at(&mut self.buffer[end..], range.start);
+        let read = source.read_once_at(&mut self.buffer[end..], range.start);
         read.map_err(CopyError::Read)
     }
 
