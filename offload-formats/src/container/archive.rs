@@ -40,7 +40,7 @@ pub use write::{ArchiveWriteError, Index, MemberPlan, NewMember, layout, plain_n
 /// An archive in a range of some data.
 #[derive(Clone, Debug)]
 pub struct Archive<'d, R> {
-    /// ArchiveMembers in file order, without the special ones.
+    /// Members in file order, without the special ones.
     pub members: Vec<ArchiveMember<'d>>,
     /// True if the members are other files.
     pub thin: bool,
@@ -69,7 +69,7 @@ pub struct ArchiveMembers<'d, R> {
     indices: Vec<ArchiveMember<'d>>,
     long_names: &'d [u8],
     cursor: Cursor<'d, R>,
-    /// ArchiveMembers of an AIX archive, which are a chain, or the only error.
+    /// Members of an AIX archive, which are a chain, or the only error.
     listed: std::vec::IntoIter<Result<ArchiveMember<'d>, ArchiveError>>,
     data: R,
     range: Range<u64>,
