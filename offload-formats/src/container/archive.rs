@@ -45,6 +45,7 @@ pub struct Archive<'d, R> {
     /// True if the members are other files.
     pub thin: bool,
     /// Symbol indices.
+    #[cfg(feature = "tools")]
     indices: Vec<ArchiveMember<'d>>,
     data: R,
     range: Range<u64>,
@@ -87,6 +88,7 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
         Ok(Self {
             members: list,
             thin: members.thin,
+            #[cfg(feature = "tools")]
             indices: members.indices,
             data,
             range: members.range,
