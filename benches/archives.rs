@@ -6,6 +6,7 @@
 //! | listing        | beside `llvm-ar t`, which gives names of members alone                               |
 //! | with stand-ins | the linker wrapper's own part: device and host linker only copy a file               |
 //! | linking        | the whole, beside clang's older driver, which unbundles; LLVM's wrapper takes nothing |
+//! | host objects   | the same archive without its bundles, one member wanted: our link beside `ld` alone  |
 //!
 //! Everything is in memory where `/dev/shm` is: else what the file system does about the gigabytes of the round
 //! before would be most of the times.
@@ -52,6 +53,7 @@ fn main() {
     bench.split();
     bench.list();
     bench.link();
+    bench.host_objects();
 }
 
 struct Bench<'a> {
@@ -177,6 +179,34 @@ int main(void) {{ kernel<<<dim3{{}}, dim3{{}}, 0, 0>>>(0); }}
         ]
         .map(|row| row.with("TMPDIR", self.folder));
         print("linking it", measure(&rows, 3));
+        print_memory(&rows);
+    }
+
+    fn host_objects(&self) {
+        let (parts, archive) = (self.path("host"), self.archive());
+        let split = ["archive", "split", "--target=host", "--out", &parts];
+        run(Command::new(CARGO).arg("offload").args(split).arg(&archive));
+        let output = self.path("program");
+        let line = [
+            "-o",
+            &output,
+            "--unresolved-symbols=ignore-all",
+            "-e0",
+            "-ulaunch01234",
+            &format!("-L{parts}"),
+            "-lhda-host",
+        ]
+        .map(str::to_owned);
+        let ld = "/usr/bin/ld".to_owned();
+        let wrapper = [LINK.to_owned(), format!("--linker-path={ld}")];
+        let rows = [
+            Row::new("ld", &[&[ld][..], &line].concat()),
+            Row::new("offload-link", &[&wrapper[..], &line].concat()),
+        ];
+        print(
+            "linking the host objects of it, one wanted, without device code",
+            measure(&rows, 9),
+        );
         print_memory(&rows);
     }
 }

@@ -240,6 +240,41 @@ fn unbundles_a_large_archive_in_little_memory() {
     assert!(read < bound, "{read} of {size} bytes were read");
 }
 
+/// For a small image a copy by the system costs several times as much as a read and a share of a large write.
+#[test]
+fn writes_many_small_images_with_few_system_calls() {
+    let place = Place::new("");
+    let mut archive = place.archive();
+    for index in 0..MEMBERS {
+        let image = format!("image {index:04}").repeat(100);
+        let images = [("gfx906", image.as_bytes())];
+        archive.member(&format!("m{index}.bc"), &bundled(&images));
+    }
+    let args = [
+        "-type=a",
+        "-unbundle",
+        "-input=libhda.a",
+        "-output=out.a",
+        &format!("-targets={}", id("gfx906")),
+    ];
+    // The shell's numbers include those of its children.
+    let mut shell = place.command("sh");
+    shell.args([
+        "-c",
+        "\"$@\" || exit; cat /proc/$$/io > seen",
+        "sh",
+        BUNDLER,
+    ]);
+    let done = shell.args(args).output().unwrap();
+    assert!(done.status.success(), "{}", errors(&done));
+    let output = fs::metadata(place.path("out.a")).unwrap().len();
+    assert!(output > MEMBERS * 1000, "{output}");
+    let (reads, writes) = (place.counted("syscr"), place.counted("syscw"));
+    // A header and its image were two writes, one of them a copy by the system.
+    assert!(writes < output / (128 << 10) + 20, "{writes} writes");
+    assert!(reads < 3 * MEMBERS, "{reads} reads");
+}
+
 /// Members of each form, with a member of that size before them that nobody wants.
 fn write_every_form(place: &Place, unwanted: u64) -> Vec<u8> {
     let image = |name: &str, size: usize| {

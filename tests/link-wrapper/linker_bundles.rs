@@ -3,8 +3,11 @@
 
 use crate::linker_hip_support as support;
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::process::CommandExt;
 
+use offload_formats::container::archive::{self, NewMember};
 use support::{ENTRIES, Place, one_kernel, run};
 
 #[test]
@@ -48,6 +51,258 @@ fn links_objects_and_archives_of_the_older_driver() {
             report.lines().all(|found| found.ends_with(line)),
             "{report}"
         );
+    }
+}
+
+/// Sources of an archive of the older driver's objects. `one`'s kernel calls `helper`.
+const PARTS: [(&str, &str); 4] = [
+    (
+        "helper",
+        "extern __device__ int next(int); __device__ int helper(int x) { return next(x); }",
+    ),
+    ("next", "__device__ int next(int x) { return x + 1; }"),
+    ("other", "__device__ int other(int x) { return x + 2; }"),
+    (
+        "launched",
+        "__global__ void launched(int *p) { *p = 1; } \
+         extern \"C\" void launch(int *p) { launched<<<dim3{}, dim3{}, 0, 0>>>(p); }",
+    ),
+];
+
+/// The members of `libparts.a` that are linked for `gfx906`, by the report of a link.
+fn linked_parts(report: &str) -> BTreeSet<String> {
+    let linked = report.lines().filter_map(|line| {
+        let (member, rest) = line.strip_prefix("libparts.a(")?.split_once(".o)")?;
+        (rest.contains("gfx906") && rest.contains(": linked")).then(|| member.to_owned())
+    });
+    linked.collect()
+}
+
+/// The members of the device archive that LLVM's tools make of `libparts.a` and that `ld.lld` loads for `inputs`.
+fn parts_of_lld(place: &Place, inputs: &[&str], whole: &[&str]) -> BTreeSet<String> {
+    let bundler = || place.command(place.tool("clang-offload-bundler"));
+    let target = "-targets=hip-amdgcn-amd-amdhsa--gfx906";
+    let mut split = bundler();
+    split.args(["-type=a", "-unbundle", "-hip-openmp-compatible", target]);
+    run(split.args(["-input=libparts.a", "-output=theirs.a"]));
+    for input in inputs {
+        let mut unbundle = bundler();
+        unbundle.args(["-type=o", "-unbundle", target, &format!("-input={input}.o")]);
+        run(unbundle.arg(format!("-output={input}.gfx906.o")));
+    }
+    let mut lld = place.command(place.tool("ld.lld"));
+    lld.args([
+        "-m",
+        "elf64_amdgpu",
+        "-shared",
+        "-plugin-opt=mcpu=gfx906",
+        "-t",
+    ]);
+    lld.args(inputs.iter().map(|input| format!("{input}.gfx906.o")));
+    let loaded = run(lld.args(whole).args(["theirs.a", "-o", "theirs.img"]));
+    let members = loaded.lines().filter_map(|line| {
+        let (member, _) = line.strip_prefix("theirs.a(")?.split_once("-hip-")?;
+        Some(member.to_owned())
+    });
+    members.collect()
+}
+
+#[test]
+fn links_the_members_that_lld_loads_from_an_archive_of_bundles() {
+    for release in ["llvm19", "llvm22"] {
+        let Some(place) = Place::new(release) else {
+            continue;
+        };
+        place.kernel("one", "--no-offload-new-driver");
+        for (name, source) in PARTS {
+            let source = format!("{}{source}", support::DECLARED);
+            place.compile(name, &source, &["--no-offload-new-driver", "-c"]);
+        }
+        let objects = PARTS.map(|(name, _)| format!("{name}.o"));
+        let objects = objects.each_ref().map(String::as_str);
+        place.archive("libparts.a", &objects);
+        let ours = |more: &[&str]| {
+            let inputs = [&["one.o"], more].concat();
+            let link = place.link(&inputs);
+            assert!(link.status.success(), "{release}: {more:?}: {link:?}");
+            linked_parts(&place.report())
+        };
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let needed: BTreeSet<String> = set(&["helper", "next"]);
+        let all: BTreeSet<String> = set(&PARTS.map(|(name, _)| name));
+
+        // As a linker of device code takes them from an archive of this target.
+        let theirs = parts_of_lld(&place, &["one"], &[]);
+        assert_eq!(theirs, needed, "{release}");
+        assert_eq!(ours(&["libparts.a"]), theirs, "{release}");
+        // The host link loads a member: its kernels can be launched.
+        let more = [&needed, &set(&["launched"])];
+        let more: BTreeSet<String> = more.into_iter().flatten().cloned().collect();
+        assert_eq!(ours(&["-Wl,-u,launch", "libparts.a"]), more, "{release}");
+
+        // The older driver takes all; under the name of LLVM's wrapper, which reads no bundles, ours does, too.
+        let theirs = parts_of_lld(&place, &["one"], &["--whole-archive"]);
+        assert_eq!(theirs, all, "{release}");
+        let mut under_its_name = place.command(env!("CARGO_BIN_EXE_offload-link"));
+        under_its_name.arg0("clang-linker-wrapper").args([
+            "--host-triple=x86_64-pc-linux-gnu",
+            "--linker-path=/usr/bin/ld",
+            "--dry-run",
+            "--report=text:report",
+        ]);
+        run(under_its_name.args(["-o", "x", "one.o", "libparts.a"]));
+        assert_eq!(linked_parts(&place.report()), all, "{release}");
+        let whole = "-Wl,--whole-archive,libparts.a,--no-whole-archive";
+        assert_eq!(ours(&[whole]), all, "{release}");
+
+        // Without an index nothing is known of its members, and the host linker may refuse it.
+        fs::remove_file(place.path("libparts.a")).unwrap();
+        run(place
+            .command("ar")
+            .args(["rcDS", "libparts.a"])
+            .args(objects));
+        assert_eq!(ours(&["--dry-run", "libparts.a"]), all, "{release}");
+    }
+}
+
+/// GNU's linker knows members by the index alone; lld and mold read every member.
+#[test]
+fn believes_the_index_and_reads_members_without_symbols_in_it() {
+    let Some(place) = Place::new("llvm22") else {
+        return;
+    };
+    for (name, source) in [PARTS[2], PARTS[3]] {
+        let source = format!("{}{source}", support::DECLARED);
+        place.compile(name, &source, &["--offload-new-driver", "-c"]);
+    }
+    let [other, launched] = ["other.o", "launched.o"].map(|name| place.read(name));
+    let member = |name, bytes, symbols| NewMember {
+        name,
+        bytes,
+        symbols,
+    };
+    for (symbols, expected) in [
+        ([&[][..], &["launch"][..]], &["launched"][..]),
+        ([&["anything"], &[]], &["launched"]),
+        ([&["launch"], &["anything"]], &["other"]),
+    ] {
+        let [of_other, of_launched] = symbols;
+        let members = [
+            member("other.o", &other[..], of_other),
+            member("launched.o", &launched[..], of_launched),
+        ];
+        place.write("libparts.a", archive::write(&members));
+        let link = place.link(&["--dry-run", "-Wl,-u,launch", "libparts.a"]);
+        assert!(link.status.success(), "{link:?}");
+        let expected = expected.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!(linked_parts(&place.report()), expected, "{symbols:?}");
+    }
+}
+
+const MEMBERS: usize = 2000;
+
+/// Copies of one object, each with a number in its names, and their index.
+fn write_many(place: &Place, path: &str) -> u64 {
+    let number = "00000";
+    let text = format!(
+        "{}__device__ int helper{number}(int x) {{ return x + 1; }}
+        __global__ void kernel{number}(int *p) {{ *p = helper{number}(*p); }}
+        extern \"C\" void launch{number}(int *p) {{ kernel{number}<<<dim3{{}}, dim3{{}}, 0, 0>>>(p); }}",
+        support::DECLARED
+    );
+    place.compile("many", &text, &["--no-offload-new-driver", "-c"]);
+    let template = fs::read(place.path("many.o")).unwrap();
+    let members: Vec<(String, String, Vec<u8>)> = (0..MEMBERS)
+        .map(|index| {
+            let index = format!("{index:05}");
+            let mut object = template.clone();
+            for name in ["helper", "kernel", "launch"] {
+                let (old, new) = (format!("{name}{number}"), format!("{name}{index}"));
+                let mut at = 0;
+                while let Some(end) = object.get(at..at + old.len()) {
+                    if end == old.as_bytes() {
+                        object[at..at + old.len()].copy_from_slice(new.as_bytes());
+                    }
+                    at += 1;
+                }
+            }
+            (format!("m{index}.o"), format!("launch{index}"), object)
+        })
+        .collect();
+    let symbols: Vec<[&str; 1]> = members.iter().map(|(_, symbol, _)| [&**symbol]).collect();
+    let members = members.iter().zip(&symbols);
+    let members: Vec<NewMember<'_>> = members
+        .map(|((name, _, bytes), symbols)| NewMember {
+            name,
+            bytes,
+            symbols,
+        })
+        .collect();
+    let bytes = archive::write(&members);
+    place.write(path, &bytes);
+    bytes.len() as u64
+}
+
+#[test]
+fn reads_the_headers_and_the_index_of_an_archive_of_bundles() {
+    let Some(place) = Place::new("llvm22") else {
+        return;
+    };
+    let size = write_many(&place, "libmany.a");
+    // More than is kept in memory.
+    assert!(size > 16 << 20, "{size}");
+    place.script("linker", "cat /proc/$PPID/io > io; exec ld \"$@\"");
+    let main = |name: &str, needs: &str| {
+        let source = format!(
+            "{}extern __device__ int {needs}(int);
+            __global__ void {name}(int *p) {{ *p = {needs}(*p); }}",
+            support::DECLARED
+        );
+        place.compile(name, &source, &["--offload-new-driver", "-c"]);
+    };
+    main("needy", "helper01234");
+    let source = format!(
+        "{}__global__ void content(int *p) {{ *p = 1; }}",
+        support::DECLARED
+    );
+    place.compile("content", &source, &["--offload-new-driver", "-c"]);
+    for (object, linked, reads, bytes) in [
+        // Of each member: its headers, once to find its bundle and once to find its images.
+        ("content.o", 0, 5, 40 << 10),
+        // And the symbols of its images for two processors.
+        ("needy.o", 2, 10, 80 << 10),
+    ] {
+        let mut command = place.command(env!("CARGO_BIN_EXE_offload-link"));
+        command.args([
+            "--linker-path=./linker",
+            "-shared",
+            "-o",
+            "x",
+            "--report=text:report",
+        ]);
+        run(command.args([object, "libmany.a", "-L.", "-lamdhip64"]));
+        let report = place.report();
+        let of_archive = report
+            .lines()
+            .filter(|line| line.starts_with("libmany.a(m"));
+        let of_archive: Vec<&str> = of_archive
+            .filter(|line| line.contains(": linked"))
+            .collect();
+        assert_eq!(of_archive.len(), linked, "{object}: {of_archive:?}");
+        assert!(
+            of_archive.iter().all(|line| line.contains("(m01234.o)")),
+            "{of_archive:?}"
+        );
+        let io = fs::read_to_string(place.path("io")).unwrap();
+        let counted = |name: &str| {
+            let line = io.lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap().trim().parse::<usize>().unwrap()
+        };
+        let (calls, read) = (counted("syscr: "), counted("rchar: "));
+        // A few more for other files.
+        assert!(calls < MEMBERS * reads + 500, "{object}: {calls} reads");
+        assert!(read < MEMBERS * bytes + (4 << 20), "{object}: {read} bytes");
+        println!("{object}: {calls} reads, {read} bytes of {size}");
     }
 }
 

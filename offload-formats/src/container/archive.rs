@@ -45,6 +45,7 @@ pub struct Archive<'d, R> {
     /// True if the members are other files.
     pub thin: bool,
     /// Symbol indices.
+    #[cfg(feature = "tools")]
     indices: Vec<ArchiveMember<'d>>,
     data: R,
     range: Range<u64>,
@@ -59,6 +60,22 @@ pub struct IndexedSymbol<'d> {
     pub header_offset: u64,
 }
 
+/// Reads the members of an archive one after the other, without the special ones.
+///
+/// Ends after the first error.
+#[derive(Clone, Debug)]
+pub struct ArchiveMembers<'d, R> {
+    thin: bool,
+    /// Symbol indices so far.
+    indices: Vec<ArchiveMember<'d>>,
+    long_names: &'d [u8],
+    cursor: Cursor<'d, R>,
+    /// Members of an AIX archive, which are a chain, or the only error.
+    listed: std::vec::IntoIter<Result<ArchiveMember<'d>, ArchiveError>>,
+    data: R,
+    range: Range<u64>,
+}
+
 impl<'d, R: ReadAt<'d>> Archive<'d, R> {
     /// Reads the members of the archive that a range of `data` consists of.
     ///
@@ -66,57 +83,122 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
     ///
     /// Fails if the range is not an archive, or a member is not inside the range.
     pub fn parse(data: R, range: Range<u64>) -> Result<Self, ArchiveError> {
-        let mut cursor = Cursor::new(data, range.clone());
-        let range = range.start..cursor.end();
-        let thin = match Magic::at(data, range.clone()) {
-            Magic::Archive => false,
-            Magic::ThinArchive => true,
-            Magic::BigArchive => {
-                return Ok(Self {
-                    members: big::members(data, range.clone())?,
-                    thin: false,
-                    indices: Vec::new(),
-                    data,
-                    range,
-                });
-            }
-            _ => {
-                return Err(ArchiveError::Magic {
-                    offset: range.start,
-                });
-            }
-        };
-        cursor = cursor.at(range.start.saturating_add(8));
-        let mut archive = Self {
-            members: Vec::new(),
-            thin,
-            indices: Vec::new(),
+        let mut members = ArchiveMembers::new(data, range);
+        let list = members.by_ref().collect::<Result<_, _>>()?;
+        Ok(Self {
+            members: list,
+            thin: members.thin,
+            #[cfg(feature = "tools")]
+            indices: members.indices,
             data,
-            range,
+            range: members.range,
+        })
+    }
+
+    /// Lists the members that are symbol indices, in file order.
+    #[cfg(feature = "tools")]
+    pub(crate) fn indices(&self) -> &[ArchiveMember<'d>] {
+        &self.indices
+    }
+
+    /// Reads the symbol index. It is empty for an archive without an index, and for a big archive of AIX.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the index is damaged.
+    pub fn symbols(&self) -> Result<Vec<IndexedSymbol<'d>>, ArchiveError> {
+        symbol_index(self.data, self.range.clone())
+    }
+}
+
+/// Reads the symbol index of the archive that a range of `data` consists of, and no member. It is empty for an archive
+/// without an index, and for a big archive of AIX.
+///
+/// # Errors
+///
+/// Fails if the range is not an archive, or the index is damaged.
+pub fn symbol_index<'d, R: ReadAt<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<IndexedSymbol<'d>>, ArchiveError> {
+    if Magic::at(data, range.clone()) == Magic::BigArchive {
+        return Ok(Vec::new());
+    }
+    let window = View::new(data, range.clone());
+    let file = ArchiveFile::parse(window).map_err(damaged_index)?;
+    let Some(symbols) = file.symbols().map_err(damaged_index)? else {
+        return Ok(Vec::new());
+    };
+    let symbols = symbols.map(|symbol| {
+        let symbol = symbol.map_err(damaged_index)?;
+        let header_offset = range.start.saturating_add(symbol.offset().0);
+        Ok(IndexedSymbol {
+            name: symbol.name(),
+            header_offset,
+        })
+    });
+    symbols.collect()
+}
+
+impl<'d, R: ReadAt<'d>> ArchiveMembers<'d, R> {
+    /// Starts with the archive that a range of `data` consists of. If it is not an archive, the first item says so.
+    pub fn new(data: R, range: Range<u64>) -> Self {
+        let cursor = Cursor::new(data, range.clone());
+        let range = range.start..cursor.end();
+        let mut members = Self {
+            thin: false,
+            indices: Vec::new(),
+            long_names: &[],
+            cursor: cursor.at(range.start.saturating_add(8)),
+            listed: Vec::new().into_iter(),
+            data,
+            range: range.clone(),
         };
-        let mut long_names: &[u8] = &[];
-        while cursor.position() < cursor.end() {
-            let member = archive.member(&mut cursor, long_names)?;
+        let listed = match Magic::at(data, range.clone()) {
+            Magic::Archive => return members,
+            Magic::ThinArchive => {
+                members.thin = true;
+                return members;
+            }
+            Magic::BigArchive => match big::members(data, range) {
+                Ok(list) => list.into_iter().map(Ok).collect(),
+                Err(problem) => vec![Err(problem)],
+            },
+            _ => vec![Err(ArchiveError::Magic {
+                offset: range.start,
+            })],
+        };
+        members.listed = listed.into_iter();
+        members.end();
+        members
+    }
+
+    /// Reads no further member.
+    fn end(&mut self) {
+        self.cursor = self.cursor.at(self.cursor.end());
+    }
+
+    /// Reads up to the next member that is not special.
+    fn advance(&mut self) -> Result<Option<ArchiveMember<'d>>, ArchiveError> {
+        while self.cursor.position() < self.cursor.end() {
+            let member = self.member()?;
             match member.name {
                 b"//" => {
                     let offset = member.header_offset;
                     let content = member.content.clone();
                     let content = content.ok_or(ArchiveError::LongName { offset })?;
-                    let names = Cursor::new(data, content).read(member.size, "long names");
-                    long_names = names.map_err(ArchiveError::Outside)?;
+                    let names = Cursor::new(self.data, content).read(member.size, "long names");
+                    self.long_names = names.map_err(ArchiveError::Outside)?;
                 }
-                name if is_index(name) => archive.indices.push(member),
-                _ => archive.members.push(member),
+                name if is_index(name) => self.indices.push(member),
+                _ => return Ok(Some(member)),
             }
         }
-        Ok(archive)
+        Ok(None)
     }
 
-    fn member(
-        &self,
-        cursor: &mut Cursor<'d, R>,
-        long_names: &'d [u8],
-    ) -> Result<ArchiveMember<'d>, ArchiveError> {
+    fn member(&mut self) -> Result<ArchiveMember<'d>, ArchiveError> {
+        let cursor = &mut self.cursor;
         let offset = cursor.position();
         let header = cursor
             .read(MemberHeader::LEN, "member header")
@@ -150,7 +232,7 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
         let name = match written {
             [b'/', b'0'..=b'9', ..] => {
                 let at = written.get(1..).and_then(decimal);
-                let name = at.and_then(|at| long_name(long_names, at));
+                let name = at.and_then(|at| long_name(self.long_names, at));
                 name.ok_or(missing)?
             }
             [b'#', b'1', b'/', b'0'..=b'9', ..] => {
@@ -185,36 +267,20 @@ impl<'d, R: ReadAt<'d>> Archive<'d, R> {
         // NULs after the name align the content.
         Ok(until(name, 0))
     }
+}
 
-    /// Lists the members that are symbol indices, in file order.
-    #[cfg(feature = "tools")]
-    pub(crate) fn indices(&self) -> &[ArchiveMember<'d>] {
-        &self.indices
-    }
+impl<'d, R: ReadAt<'d>> Iterator for ArchiveMembers<'d, R> {
+    type Item = Result<ArchiveMember<'d>, ArchiveError>;
 
-    /// Reads the symbol index. It is empty for an archive without an index, and for a big archive of AIX.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the index is damaged.
-    pub fn symbols(&self) -> Result<Vec<IndexedSymbol<'d>>, ArchiveError> {
-        if Magic::at(self.data, self.range.clone()) == Magic::BigArchive {
-            return Ok(Vec::new());
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(member) = self.listed.next() {
+            return Some(member);
         }
-        let window = View::new(self.data, self.range.clone());
-        let file = ArchiveFile::parse(window).map_err(damaged_index)?;
-        let Some(symbols) = file.symbols().map_err(damaged_index)? else {
-            return Ok(Vec::new());
-        };
-        let symbols = symbols.map(|symbol| {
-            let symbol = symbol.map_err(damaged_index)?;
-            let header_offset = self.range.start.saturating_add(symbol.offset().0);
-            Ok(IndexedSymbol {
-                name: symbol.name(),
-                header_offset,
-            })
-        });
-        symbols.collect()
+        let member = self.advance();
+        if member.is_err() {
+            self.end();
+        }
+        member.transpose()
     }
 }
 

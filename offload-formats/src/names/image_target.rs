@@ -40,6 +40,10 @@ impl ImageTarget<'_> {
     /// `docs/spec/linker-wrapper.md` §2.2, LLVM's main branch.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
+        // Most images of a link have one spelling.
+        if self == other {
+            return true;
+        }
         let processor = |target: &Self| match target.arch {
             "" => "generic".to_owned(),
             arch => arch.to_owned(),

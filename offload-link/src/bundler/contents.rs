@@ -121,9 +121,12 @@ impl Entry {
 
     /// Tells whether one of the filters selects the image. Without filters, it is selected.
     fn passes(&self, filters: &[String]) -> bool {
+        if filters.is_empty() {
+            return true;
+        }
         let id = self.parsed();
         let target_id = id.as_ref().map_or("", |id| id.target_id());
-        filters.is_empty() || filters.iter().any(|filter| is_for(target_id, filter))
+        filters.iter().any(|filter| is_for(target_id, filter))
     }
 }
 

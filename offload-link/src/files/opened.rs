@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::failure;
 use super::stamp::Stamp;
@@ -14,16 +15,16 @@ use crate::platform::{self, FileExt};
 #[derive(Debug)]
 pub(crate) struct Opened {
     path: PathBuf,
-    file: RefCell<Option<File>>,
+    file: RefCell<Option<Arc<File>>>,
     /// State at the first look, for files that may be opened again.
     stamp: Option<Stamp>,
 }
 
 impl Opened {
-    pub(crate) fn new(path: &Path, file: File, stamp: Option<Stamp>) -> Self {
+    pub(crate) fn new(path: &Path, file: impl Into<Arc<File>>, stamp: Option<Stamp>) -> Self {
         Self {
             path: path.to_owned(),
-            file: RefCell::new(Some(file)),
+            file: RefCell::new(Some(file.into())),
             stamp,
         }
     }
@@ -35,6 +36,11 @@ impl Opened {
 
     pub(crate) fn stamp(&self) -> Option<&Stamp> {
         self.stamp.as_ref()
+    }
+
+    /// Returns the descriptor for other readers, unless it is closed.
+    pub(crate) fn shared(&self) -> Option<Arc<File>> {
+        self.file.borrow().clone()
     }
 
     /// Closes the descriptor; later reads open the file again.

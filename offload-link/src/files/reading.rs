@@ -62,10 +62,7 @@ impl Reading {
     /// Fails if the file cannot be read or is too short.
     pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         if buffer.len() >= BLOCK {
-            return match fill(&self.file, buffer, offset)? {
-                count if count < buffer.len() => Err(shrunk()),
-                _ => Ok(()),
-            };
+            return self.read_once_at(buffer, offset);
         }
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -77,6 +74,18 @@ impl Reading {
             done += count;
         }
         Ok(())
+    }
+
+    /// Reads bytes that are not read again, without the cache.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read or is too short.
+    pub(crate) fn read_once_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        match fill(&self.file, buffer, offset)? {
+            count if count < buffer.len() => Err(shrunk()),
+            _ => Ok(()),
+        }
     }
 
     /// Reads as many bytes as the block at the offset contains.

@@ -8,10 +8,10 @@
 //! |-----------|-------------------------------------------------------------|---------------------|
 //! | `line`    | parse the command line                                      | `arguments.rs`, by the tables of `options.rs`; `family.rs`, `host.rs` |
 //! | `report`  | report each image's fate; show commands                     | `fates.rs`, `shown.rs`, `trace.rs` |
-//! | `inputs`  | find inputs with device code                                | `scan.rs`, `seen.rs`, `blocks.rs`, `libraries.rs` |
+//! | `inputs`  | find inputs with device code                                | `scan.rs`, `seen.rs`, `blocks.rs`, `archive_index.rs`, `libraries.rs` |
 //! |           | make objects of bundles' host parts                         | `host_part.rs`, `host_archive.rs` |
 //! |           | find the images, also in bundles                            | `images.rs`, `image_bytes.rs` |
-//! | `choose`  | choose the images to link, by the archive members in the link | `select.rs`, `distinct.rs`, `host_entries.rs` |
+//! | `choose`  | choose the images to link, by the archive members in the link | `select.rs`, `linked_units.rs`, `needed.rs`, `distinct.rs`, `host_entries.rs` |
 //! |           | group the images that are linked together                   | `groups.rs`, `bundle_choice.rs` |
 //! |           | find device libraries                                       | `device_libraries.rs` |
 //! | `plan`    | plan the device links                                       | `device_link.rs` |

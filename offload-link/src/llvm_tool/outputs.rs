@@ -1,7 +1,8 @@
 //! Writes outputs beside their final paths, and renames them when all are complete.
 //!
-//! `place.rs` keeps the temporary paths, which a signal removes.
+//! `place.rs` keeps the temporary paths, which a signal removes; `gathered.rs` joins small writes.
 
+mod gathered;
 mod place;
 
 use std::collections::HashMap;
@@ -17,7 +18,7 @@ use super::error::LlvmToolError;
 use super::output::{Output, Style};
 use super::sources::{Parts, Sources};
 use crate::files::{self, CopyError};
-use crate::platform::FileExt;
+use gathered::Gathered;
 use place::{OutputPlace, OutputPlaces};
 
 /// Writes all outputs or none. They get their names when the last one is complete.
@@ -89,28 +90,28 @@ fn refuse_same(outputs: &[Output], places: &OutputPlaces) -> Result<(), LlvmTool
     Ok(())
 }
 
-/// Copies all pieces except compressed ones. Zeros are skipped, because the file already has its full size.
+/// Copies all pieces except compressed ones. Large zeros are skipped, because the file already has its full size.
 fn copy(output: &Output, sources: &Sources, file: &File) -> Result<(), LlvmToolError> {
     let unwritten = |error: io::Error| LlvmToolError::file(&output.path, &error);
-    let mut offset = 0;
     let size = output.pieces.iter().map(Piece::size).sum();
     file.set_len(size).map_err(unwritten)?;
+    let mut gathered = Gathered::new(file);
     for piece in &output.pieces {
         match piece {
-            Piece::Zeros(_) => {}
-            Piece::Bytes(bytes) => file.write_all_at(bytes, offset).map_err(unwritten)?,
+            Piece::Bytes(bytes) => gathered.bytes(bytes).map_err(unwritten)?,
             Piece::Copy { input, range } if sources.as_compressed(*input).is_none() => {
-                let copied = sources.file(*input).copy(range.clone(), file, offset);
+                let copied = gathered.copy(sources.file(*input), range.clone());
                 copied.map_err(|error| match error {
                     CopyError::Read(error) => LlvmToolError::file(sources.name(*input), &error),
                     CopyError::Write(error) => unwritten(error),
                 })?;
             }
-            Piece::Copy { .. } => {}
+            Piece::Zeros(_) | Piece::Copy { .. } => {
+                gathered.skip(piece.size()).map_err(unwritten)?;
+            }
         }
-        offset += piece.size();
     }
-    Ok(())
+    gathered.finish().map_err(unwritten)
 }
 
 /// Limit on the outputs that one decompression writes, below the limit on open files of a process.

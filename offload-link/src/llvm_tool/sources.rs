@@ -254,6 +254,12 @@ impl SourceFile {
             .stream(self.start.saturating_add(range.start)..end)
     }
 
+    /// Fills the buffer with the bytes from `offset` on, which are not read again.
+    pub(crate) fn read_once_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let offset = self.start.saturating_add(offset);
+        self.file.read_once_at(buffer, offset)
+    }
+
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let offset = self.start.saturating_add(offset);
         self.file.file.read_at(buffer, offset)

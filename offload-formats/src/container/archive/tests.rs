@@ -389,6 +389,24 @@ fn rejects_every_truncation_but_that_between_members() {
 }
 
 #[test]
+fn reads_members_one_after_the_other_up_to_the_first_error() {
+    let cut = &GNU[..GNU.len() - 4];
+    let read: Vec<Result<&[u8], ArchiveError>> = ArchiveMembers::new(cut, 0..cut.len() as u64)
+        .map(|member| member.map(|member| member.name))
+        .collect();
+    // As `llvm-ar-22 t` lists them; the last one is cut off.
+    let whole: [&[u8]; 2] = [b"fat.o", b"a_rather_long_member_name.o"];
+    assert_eq!(read[..2], whole.map(Ok));
+    assert!(
+        matches!(read[2..], [Err(ArchiveError::Content { .. })]),
+        "{read:?}"
+    );
+    let mut none = ArchiveMembers::new(&b"text"[..], 0..4);
+    assert_eq!(none.next(), Some(Err(ArchiveError::Magic { offset: 0 })));
+    assert_eq!(none.next(), None);
+}
+
+#[test]
 fn survives_every_single_byte_change() {
     for bytes in [GNU, BSD, THIN, AIX] {
         let mut bytes = bytes.to_vec();

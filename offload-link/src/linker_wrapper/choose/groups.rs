@@ -9,6 +9,8 @@
 //! groups depend on the order, and images for `gfx90a` join the group of `gfx90a:xnack+`, where they define
 //! everything a second time. Specification: `docs/spec/linker-wrapper.md` §2.2.
 
+use std::collections::HashMap;
+
 use offload_formats::names::{ImageTarget, OffloadKind};
 
 use crate::linker_wrapper::inputs::images::Image;
@@ -96,6 +98,19 @@ impl Groups {
         }
     }
 
+    /// Finds the groups that take each of the images.
+    pub(crate) fn takers<'a>(&self, images: &'a [Image]) -> Takers<'a> {
+        let mut takers = Takers::default();
+        for image in images {
+            takers.0.entry(Takers::key(image)).or_insert_with(|| {
+                let groups = self.list.iter().enumerate();
+                let taking = groups.filter(|(_, group)| self.takes(group, image));
+                taking.map(|(index, _)| index).collect()
+            });
+        }
+        takers
+    }
+
     /// Adds an image to the groups that it joins. `own` decides whether it gets a new group: always for an image of
     /// an object, if it joins none otherwise.
     pub(crate) fn add(&mut self, image: &Image, index: usize, own: OwnGroup) {
@@ -162,6 +177,24 @@ impl Groups {
         for (group, added) in self.list.iter_mut().zip(added) {
             group.members.extend(added);
         }
+    }
+}
+
+/// Indices of the groups that take images. Targets are compared once: an archive has thousands of images for a few.
+#[derive(Debug, Default)]
+pub(crate) struct Takers<'a>(HashMap<TakerKey<'a>, Vec<usize>>);
+
+/// Triple and processor, and whether the image is in an archive.
+type TakerKey<'a> = (&'a str, &'a str, bool);
+
+impl<'a> Takers<'a> {
+    fn key(image: &'a Image) -> TakerKey<'a> {
+        (&image.triple, &image.processor, image.in_archive)
+    }
+
+    /// Returns the groups that take this image.
+    pub(crate) fn of(&self, image: &'a Image) -> &[usize] {
+        self.0.get(&Self::key(image)).map_or(&[], Vec::as_slice)
     }
 }
 

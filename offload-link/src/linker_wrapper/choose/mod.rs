@@ -5,4 +5,6 @@ pub(crate) mod device_libraries;
 pub(crate) mod distinct;
 pub(crate) mod groups;
 pub(crate) mod host_entries;
+mod linked_units;
+mod needed;
 pub(crate) mod select;

@@ -6,7 +6,8 @@
 //! | an archive member, an rlib's too                 | if the host link loads the member              |
 //! | a member that the host link does not load         | if `--should-extract` names its processor, or a linked image needs one of its symbols |
 //! | under LLVM's name, from 20: any archive member   | if it shares a group with an object's image, or by `--should-extract` |
-//! | an archive member that is a bundle                | if a linked image has its target               |
+//! | a bundle in an archive without a symbol index, or whose symbols cannot be read | if a linked image has its target |
+//! | under LLVM's name: a bundle in any archive        | if a linked image has its target, as in clang's older driver |
 //! | any, if an image of its target is LLVM IR or assembly | always: the symbols that these need are unknown |
 //! | under LLVM's name, to 19: any archive member     | if such an object's image needs one of its symbols, or it defines a visible one |
 //!
@@ -17,20 +18,19 @@
 use crate::linker_wrapper::tool::Rules;
 use std::collections::{HashMap, HashSet};
 
-use offload_formats::escape::terminal;
-use offload_formats::format::device_text::DeviceText;
 use offload_formats::names::{LlvmRelease, OffloadKind};
 
 use crate::linker_wrapper::choose::bundle_choice;
 use crate::linker_wrapper::choose::distinct::Distinct;
 use crate::linker_wrapper::choose::groups::{Group, Groups, Joining, OwnGroup};
 use crate::linker_wrapper::choose::host_entries::HipNames;
+use crate::linker_wrapper::choose::linked_units::linked_units;
+use crate::linker_wrapper::choose::needed::{has_unknown_symbols, needed};
 use crate::linker_wrapper::error::LinkError;
-use crate::linker_wrapper::inputs::file::{FileKind, InputFile, Inputs, UnitKind};
-use crate::linker_wrapper::inputs::host_objects;
+use crate::linker_wrapper::inputs::file::{InputFile, Inputs, UnitKind};
 use crate::linker_wrapper::inputs::images::Image;
-use crate::linker_wrapper::inputs::symbols::{Candidate, Names, Symbols, linked};
-use crate::linker_wrapper::line::arguments::{Arguments, Item, Load};
+use crate::linker_wrapper::inputs::symbols::Symbols;
+use crate::linker_wrapper::line::arguments::Arguments;
 use crate::linker_wrapper::report::fates::{Fate, NOT_IN_LINK, Report};
 
 /// The images of the inputs, and their groups for device links.
@@ -56,11 +56,12 @@ impl Images {
         let linked_units = linked_units(inputs, &images, arguments, report)?;
         let selection = Selection {
             images: &images,
+            indexed: indexed(inputs, &images)?,
             linked_units: &linked_units,
             should_extract: &arguments.options.should_extract,
         };
         let (mut groups, mut fates) = match rules {
-            Rules::Ours => selection.by_host_link()?,
+            Rules::Ours => selection.by_host_link(Bundles::OnDemand)?,
             Rules::Llvm(release) => selection.as_llvm(release)?,
         };
         bundle_choice::settle(&images, &mut groups, &mut fates)?;
@@ -120,8 +121,19 @@ impl Images {
 /// Reason for an image whose object uses the fat binary of another object.
 const FINISHED: &str = "its object finds a linked fat binary in another object";
 
+/// When bundles in archives are linked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bundles {
+    /// Links them like other archive members, if their archive has a symbol index.
+    OnDemand,
+    /// Links all of a target, like clang's older driver, by `--whole-archive`.
+    Whole,
+}
+
 struct Selection<'a> {
     images: &'a [Image],
+    /// Tells for each bundle's image whether it is in an archive with a symbol index.
+    indexed: Vec<bool>,
     linked_units: &'a [bool],
     should_extract: &'a [String],
 }
@@ -133,14 +145,14 @@ impl Selection<'_> {
         self.should_extract.contains(&image.processor)
     }
 
-    fn by_host_link(&self) -> Selected {
+    fn by_host_link(&self, bundles: Bundles) -> Selected {
         let taken = |image: &Image| self.linked_units.get(image.unit) == Some(&true);
         let mut chosen: Vec<bool> = self
             .images
             .iter()
             .map(|image| taken(image) || self.named(image))
             .collect();
-        self.choose_bundled(&mut chosen);
+        self.choose_bundled(&mut chosen, bundles);
         self.choose_needed(&mut chosen)?;
         let mut fates = Vec::new();
         let mut seen = Distinct::default();
@@ -177,70 +189,48 @@ impl Selection<'_> {
         Ok((groups, fates))
     }
 
-    /// Adds the images that define undefined symbols of chosen images for the same target.
-    fn choose_needed(&self, chosen: &mut [bool]) -> Result<(), LinkError> {
+    /// Returns groups of the chosen images.
+    fn targets(&self, chosen: &[bool]) -> Groups {
         let mut targets = Groups::new(Joining::Main);
         for (index, image) in self.images.iter().enumerate() {
             if chosen.get(index) == Some(&true) {
                 targets.add(image, index, OwnGroup::Always);
             }
         }
-        for target in &targets.list {
-            let takes = |index: &usize| {
-                let image = self.images.get(*index);
-                image.is_some_and(|image| targets.takes(target, image))
-            };
-            let indices: Vec<usize> = (0..self.images.len()).filter(takes).collect();
-            let is_chosen = |index: &usize| chosen.get(*index) == Some(&true);
-            if indices.iter().all(is_chosen) {
-                continue;
-            }
-            let mut unknown = false;
-            for image in indices.iter().filter(|index| is_chosen(index)) {
-                let image = self.images.get(*image);
-                unknown |= image.map_or(Ok(false), has_unknown_symbols)?;
-            }
-            if unknown {
-                for index in &indices {
-                    chosen[*index] = true;
+        targets
+    }
+
+    /// Adds the images that define undefined symbols of chosen images for the same target.
+    fn choose_needed(&self, chosen: &mut [bool]) -> Result<(), LinkError> {
+        let targets = self.targets(chosen);
+        let takers = targets.takers(self.images);
+        for target in 0..targets.list.len() {
+            let (mut given, mut others) = (Vec::new(), Vec::new());
+            for (index, image) in self.images.iter().enumerate() {
+                if !takers.of(image).contains(&target) {
+                    continue;
                 }
-                continue;
+                match chosen.get(index) {
+                    Some(true) => given.push(image),
+                    _ => others.push((index, image)),
+                }
             }
-            let mut names = Vec::new();
-            for index in &indices {
-                let image = self.images.get(*index);
-                names.push(image.map_or_else(|| Ok(Names::default()), Image::names)?);
-            }
-            let symbols: Vec<Symbols<'_>> = names.iter().map(Names::symbols).collect();
-            let candidates: Vec<Candidate<'_>> = indices
-                .iter()
-                .zip(&symbols)
-                .map(|(index, symbols)| Candidate {
-                    symbols,
-                    always: is_chosen(index),
-                })
-                .collect();
-            for (index, taken) in indices.iter().zip(linked(&candidates, [])) {
-                if let Some(chosen) = chosen.get_mut(*index) {
-                    *chosen |= taken;
+            for index in needed(&given, &others)? {
+                if let Some(chosen) = chosen.get_mut(index) {
+                    *chosen = true;
                 }
             }
         }
         Ok(())
     }
 
-    /// Adds the archive members that are bundles and fit a target of the link. Such archives are device libraries,
-    /// whose members are all linked.
-    fn choose_bundled(&self, chosen: &mut [bool]) {
-        let mut targets = Groups::new(Joining::Main);
-        for (index, image) in self.images.iter().enumerate() {
-            if chosen.get(index) == Some(&true) {
-                targets.add(image, index, OwnGroup::Always);
-            }
-        }
-        for (image, chosen) in self.images.iter().zip(chosen) {
-            let fits = || targets.list.iter().any(|group| targets.takes(group, image));
-            *chosen |= image.bundled && image.in_archive && fits();
+    /// Adds the bundles in archives that fit a target of the link and have no index to choose by.
+    fn choose_bundled(&self, chosen: &mut [bool], bundles: Bundles) {
+        let takers = self.targets(chosen).takers(self.images);
+        for ((image, chosen), indexed) in self.images.iter().zip(chosen).zip(&self.indexed) {
+            let whole = bundles == Bundles::Whole || !indexed;
+            let fits = !takers.of(image).is_empty();
+            *chosen |= whole && image.bundled && image.in_archive && fits;
         }
     }
 
@@ -259,7 +249,7 @@ impl Selection<'_> {
             list.any(|group| groups.takes(group, image)) || self.named(image)
         };
         if !self.images.iter().any(known) {
-            return self.by_host_link();
+            return self.by_host_link(Bundles::Whole);
         }
         let (members, mut fates) = self.distinct_members()?;
         if release == LlvmRelease::V19 {
@@ -333,13 +323,14 @@ impl Selection<'_> {
             for index in &group.members {
                 if let Some(image) = self.images.get(*index) {
                     unknown |= has_unknown_symbols(image)?;
-                    own.push(image.names()?);
+                    own.push(image.names()?.unwrap_or_default());
                 }
             }
             for index in &members {
                 if let Some(image) = self.images.get(*index) {
                     if groups.takes(group, image) {
-                        others.push((*index, image.offload_kind, image.names()?));
+                        let names = image.names()?.unwrap_or_default();
+                        others.push((*index, image.offload_kind, names));
                     }
                 }
             }
@@ -373,12 +364,6 @@ impl Selection<'_> {
         }
         Ok(())
     }
-}
-
-/// Tells whether it is LLVM IR or assembly, whose symbols are unknown before they are compiled.
-fn has_unknown_symbols(image: &Image) -> Result<bool, LinkError> {
-    let text = image.text()?;
-    Ok(matches!(text, Some(DeviceText::Ir | DeviceText::Assembly)))
 }
 
 /// Reason why LLVM does not link a member that the host link would load.
@@ -415,60 +400,17 @@ fn is_wanted<'d>(
         || kind != OffloadKind::NONE && symbols.visible.iter().any(new)
 }
 
-/// Tells for each unit whether the host link loads it. Reads symbols only if the answer depends on them.
-fn linked_units(
-    inputs: &Inputs,
-    images: &[Image],
-    arguments: &Arguments,
-    report: &mut Report,
-) -> Result<Vec<bool>, LinkError> {
-    let always = |file: &InputFile| match file.load {
-        Load::Whole => true,
-        Load::Usual => file.kind != FileKind::Archive,
-        Load::Wanted => false,
-    };
-    let in_question: HashSet<usize> = images.iter().map(|image| image.unit).collect();
-    let open = inputs
-        .units()
-        .enumerate()
-        .any(|(index, (file, _))| !always(file) && in_question.contains(&index));
-    if !open {
-        return Ok(inputs.units().map(|(file, _)| always(file)).collect());
-    }
-    // A source file for a compiler driver: the symbols that its object will need are unknown.
-    let source = |file: &&InputFile| {
-        let named = matches!(arguments.items.get(file.item), Some(Item::File { .. }));
-        named && file.kind == FileKind::Other
-    };
-    let source = inputs.files.iter().find(source);
-    let mut unread = source.map(|file| terminal(&*file.path).to_string());
-    let mut names = Vec::new();
-    for (file, unit) in inputs.units() {
-        let blocks = file.blocks(unit);
-        let blocks =
-            blocks.map_err(|problem| LinkError::unopened(unit.path(&file.path), &problem))?;
-        let found = host_objects::symbols(&blocks, unit);
-        if found.is_none() && unit.kind != UnitKind::Other {
-            unread.get_or_insert_with(|| file.unit_name(unit));
-        }
-        names.push(found.unwrap_or_default());
-    }
-    if let Some(name) = unread {
-        report.warnings.push(format!(
-            "the symbols of {name} cannot be read: images of all archive members are linked"
-        ));
-        return Ok(vec![true; names.len()]);
-    }
-    let symbols: Vec<Symbols<'_>> = names.iter().map(Names::symbols).collect();
-    let candidates: Vec<Candidate<'_>> = inputs
-        .units()
-        .zip(&symbols)
-        .map(|((file, _), symbols)| Candidate {
-            symbols,
-            always: always(file),
-        })
-        .collect();
-    let roots = arguments.roots.iter().map(|root| root.as_encoded_bytes());
-    let entry = [&b"main"[..], b"_start"];
-    Ok(linked(&candidates, roots.chain(entry)))
+/// Tells for each bundle's image whether it is in an archive with a symbol index.
+fn indexed(inputs: &Inputs, images: &[Image]) -> Result<Vec<bool>, LinkError> {
+    let files: Vec<&InputFile> = inputs.units().map(|(file, _)| file).collect();
+    let indexed = images.iter().map(|image| {
+        let file = files.get(image.unit);
+        let Some(file) = file.filter(|_| image.bundled && image.in_archive) else {
+            return Ok(false);
+        };
+        let index = file.index();
+        let index = index.map_err(|problem| LinkError::unopened(&file.path, &problem))?;
+        Ok(!index.is_empty())
+    });
+    indexed.collect()
 }

@@ -9,6 +9,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::files::{Here, Opened, Reading, Stamp};
 use crate::platform::FileExt;
@@ -45,9 +46,8 @@ impl Blocks {
     ///
     /// Fails if the file cannot be read.
     pub(crate) fn of(path: &Path, file: File) -> io::Result<Self> {
-        let mut first = vec![0; BLOCK];
+        let mut first = [0; BLOCK];
         let count = file.read_at(&mut first, 0)?;
-        first.truncate(count);
         let (len, stamp) = match count {
             BLOCK => {
                 let metadata = file.metadata()?;
@@ -59,7 +59,7 @@ impl Blocks {
             }
             _ => (count as u64, None),
         };
-        let mut blocks = vec![OnceCell::from(first.into_boxed_slice())];
+        let mut blocks = vec![OnceCell::from(Box::from(&first[..count]))];
         if len <= KEPT {
             let count = usize::try_from(len).expect("a small file's size fits in memory");
             blocks.resize_with(count.div_ceil(BLOCK).max(1), OnceCell::new);
@@ -85,6 +85,11 @@ impl Blocks {
         if self.is_kept() {
             self.file.file.close();
         }
+    }
+
+    /// Returns the descriptor of a large file.
+    pub(crate) fn descriptor(&self) -> Option<Arc<File>> {
+        self.file.file.shared()
     }
 
     /// Tells whether blocks stay in memory, because the file is small.

@@ -11,6 +11,7 @@ use offload_formats::container::archive::Archive;
 use offload_formats::container::elf::Machine;
 use offload_formats::escape::terminal;
 
+use crate::linker_wrapper::inputs::archive_index::ArchiveIndex;
 use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::linker_wrapper::line::arguments::Load;
 
@@ -50,6 +51,8 @@ pub(crate) struct InputFile {
     blocks: OnceCell<Rc<Blocks>>,
     /// Offsets and names of an archive's members, read on demand.
     names: OnceCell<Vec<(u64, String)>>,
+    /// Symbol index of an archive, read on demand.
+    index: OnceCell<ArchiveIndex>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +72,8 @@ pub(crate) enum FileKind {
 pub(crate) struct Unit {
     /// Offset of an archive member's header.
     pub member: Option<u64>,
+    /// Escaped name of an archive member with device code; the names of others are read on demand.
+    pub name: Option<String>,
     /// File that the member of a thin archive names, or that was made of a bundle's host part.
     pub outside: Option<PathBuf>,
     /// Range of the object in the file.
@@ -140,6 +145,7 @@ impl InputFile {
             in_place: None,
             blocks: OnceCell::new(),
             names: OnceCell::new(),
+            index: OnceCell::new(),
         };
         if file.has_device_code() {
             file.keep(blocks);
@@ -178,12 +184,34 @@ impl InputFile {
         Ok(Rc::clone(self.keep(Blocks::open(&self.path)?)))
     }
 
+    /// Returns the symbol index of an archive. It is empty if it is missing or damaged, and for other files.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Self::blocks`].
+    pub(crate) fn index(&self) -> io::Result<&ArchiveIndex> {
+        if let Some(known) = self.index.get() {
+            return Ok(known);
+        }
+        let index = match self.kind {
+            FileKind::Archive => {
+                let blocks = self.blocks_of(None)?;
+                ArchiveIndex::read(&blocks.apart(), blocks.size()).unwrap_or_default()
+            }
+            _ => ArchiveIndex::default(),
+        };
+        Ok(self.index.get_or_init(|| index))
+    }
+
     /// Returns the escaped name for messages: the file with the archive member, `libk.a(k.o)`.
     pub(crate) fn unit_name(&self, unit: &Unit) -> String {
         let path = terminal(&*self.path);
         let Some(header) = unit.member else {
             return path.to_string();
         };
+        if let Some(name) = &unit.name {
+            return format!("{path}({name})");
+        }
         let names = self.names.get_or_init(|| self.member_names());
         let found = names.binary_search_by_key(&header, |(offset, _)| *offset);
         match found.ok().and_then(|index| names.get(index)) {

@@ -47,8 +47,8 @@ pub(crate) struct ImageBytes {
 enum ImagePlace {
     /// Bytes of a small file, or read from it.
     Small(Range<u64>, OnceLock<Vec<u8>>),
-    /// Range of a large file.
-    Large(Range<u64>),
+    /// Range of a large file, and the descriptor with which the link examined it.
+    Large(Range<u64>, Option<Arc<File>>),
     /// Range in the content of a compressed bundle, and the temporary file of a large image.
     Packed(Arc<CompressedBundle>, Range<u64>, OnceLock<File>, Arc<Disk>),
     /// Range of unpacked data.
@@ -94,7 +94,7 @@ impl ImageBytes {
                 let known = blocks.known(range.clone()).map(<[u8]>::to_vec);
                 ImagePlace::Small(range, known.map_or_else(OnceLock::new, OnceLock::from))
             }
-            false => ImagePlace::Large(range),
+            false => ImagePlace::Large(range, blocks.descriptor()),
         };
         Self::new(path, blocks, place, size)
     }
@@ -146,7 +146,7 @@ impl ImageBytes {
     pub(crate) fn is_same_place(&self, other: &Self) -> bool {
         let same = match (&self.place, &other.place) {
             (ImagePlace::Small(one, _), ImagePlace::Small(two, _)) => one == two,
-            (ImagePlace::Large(one), ImagePlace::Large(two)) => one == two,
+            (ImagePlace::Large(one, _), ImagePlace::Large(two, _)) => one == two,
             (ImagePlace::Packed(one, range, ..), ImagePlace::Packed(two, other, ..)) => {
                 (one, range) == (two, other)
             }
@@ -170,7 +170,7 @@ impl ImageBytes {
                     known.get_or_init(|| read)
                 }
             }),
-            ImagePlace::Large(range) => {
+            ImagePlace::Large(range, _) => {
                 Cow::Owned(self.with_file(|file| file.file.with(|file| range_of(file, range)))?)
             }
             ImagePlace::Packed(..) if self.is_spooled() => {
@@ -192,10 +192,13 @@ impl ImageBytes {
     /// Fails like [`Self::all`].
     pub(crate) fn read<T>(&self, read: impl FnOnce(&ImageData<'_>) -> T) -> io::Result<T> {
         match &self.place {
-            ImagePlace::Large(range) => self.with_file(|file| {
-                let data = ImageData::File(ReadCache::new(file.part(range.clone())));
-                Ok(read(&data))
-            }),
+            ImagePlace::Large(range, Some(file)) => {
+                let file = Opened::new(&self.path, Arc::clone(file), None);
+                self.unchanged(&Reading::new(file), |file| {
+                    let data = ImageData::File(ReadCache::new(file.part(range.clone())));
+                    Ok(read(&data))
+                })
+            }
             ImagePlace::Packed(..) if self.is_spooled() => {
                 let spooled = self.spooled()?.try_clone()?;
                 let file = Reading::new(Opened::new(&self.path, spooled, None));
@@ -213,7 +216,7 @@ impl ImageBytes {
     /// Fails like [`Self::all`], and if the file cannot be written.
     pub(crate) fn copy_to(&self, path: &Path) -> io::Result<()> {
         match &self.place {
-            ImagePlace::Large(range) => {
+            ImagePlace::Large(range, _) => {
                 let out = File::create(path)?;
                 self.with_file(|file| {
                     file.file
@@ -277,8 +280,16 @@ impl ImageBytes {
     /// Opens the file for `read`, and fails if the file has changed after that.
     fn with_file<T>(&self, read: impl FnOnce(&Rc<Reading>) -> io::Result<T>) -> io::Result<T> {
         let file = Opened::open(&self.path)?;
-        let file = Reading::new(Opened::new(&self.path, file, None));
-        let found = read(&file);
+        self.unchanged(&Reading::new(Opened::new(&self.path, file, None)), read)
+    }
+
+    /// Passes an open file to `read`, and fails if the file has changed after that.
+    fn unchanged<T>(
+        &self,
+        file: &Rc<Reading>,
+        read: impl FnOnce(&Rc<Reading>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let found = read(file);
         let now = Stamp::of(&file.file.with(File::metadata)?);
         match &self.stamp {
             Some(stamp) if *stamp != now => {

@@ -1,6 +1,7 @@
 //! Finds the images of the inputs.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 
 use offload_build::tools::Command;
 use offload_formats::container::archive::Archive;
-use offload_formats::container::bundled::{self, Unpacking};
+use offload_formats::container::bundled::{self, BundledEntry, DeviceTarget, Unpacking};
 use offload_formats::container::elf::OFFLOADING_SECTION;
 use offload_formats::container::{self, Standing};
 use offload_formats::escape::terminal;
@@ -17,7 +18,7 @@ use offload_formats::format::bundle_text::Comment;
 use offload_formats::format::bytes::{ReadAt, Window};
 use offload_formats::format::device_text::DeviceText;
 use offload_formats::format::magic::Magic;
-use offload_formats::names::{ImageTarget, OffloadKind};
+use offload_formats::names::{EntryIdError, ImageTarget, OffloadKind};
 
 use crate::decompressed::{self, DecompressionLimit};
 use crate::linker_wrapper::error::LinkError;
@@ -52,6 +53,9 @@ pub(crate) struct Image {
     bytes: ImageBytes,
 }
 
+/// Formats whose symbols can be read.
+const HAVE_SYMBOLS: [Magic; 3] = [Magic::Elf, Magic::Coff, Magic::Bitcode];
+
 /// Limit on bytes of compressed bundles that stay in memory, for the whole link.
 const MAX_UNPACKED: u64 = 64 << 20;
 
@@ -71,19 +75,21 @@ impl Image {
         report: &mut Report,
     ) -> Result<Vec<Self>, LinkError> {
         let mut images = Vec::new();
-        let mut unpacking = Unpacking {
-            limit: limit.files(),
-            memory: MAX_UNPACKED,
-        };
         let mut memory = limit.memory();
-        let disk = Disk::new(limit.files());
+        let mut bundles = BundleReader {
+            unpacking: Unpacking {
+                limit: limit.files(),
+                memory: MAX_UNPACKED,
+            },
+            disk: Disk::new(limit.files()),
+            targets: HashMap::new(),
+        };
         for (index, (file, unit)) in inputs.units().enumerate() {
             if unit.device_code != DeviceCode::None {
                 Self::of_unit(file, (unit, index), &mut memory, &mut images, report)?;
             }
             if let Some(place) = &unit.bundle {
-                let place = (place, &mut unpacking, &disk);
-                Self::of_bundle(file, (unit, index), place, &mut images, report)?;
+                bundles.read(file, (unit, index), place, &mut images, report)?;
             }
         }
         Ok(images)
@@ -151,70 +157,6 @@ impl Image {
                         let range = start + range.start..start + range.end;
                         ImageBytes::in_file(path, &blocks, range)
                     }
-                },
-            });
-        }
-        Ok(())
-    }
-
-    fn of_bundle(
-        file: &InputFile,
-        (unit, index): (&Unit, usize),
-        (bundle, unpacking, disk): (&Place, &mut Unpacking, &Arc<Disk>),
-        images: &mut Vec<Self>,
-        report: &mut Report,
-    ) -> Result<(), LinkError> {
-        let from = file.unit_name(unit);
-        let outside = bundle.outside.as_deref();
-        let path = outside.unwrap_or(&file.path);
-        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| LinkError::Input {
-            from: from.clone(),
-            source,
-        };
-        let blocks = file.blocks_of(outside);
-        let blocks = blocks.map_err(|source| invalid(source.into()))?;
-        let data = blocks.apart();
-        let entries = bundled::entries(&data, bundle.range.clone(), unpacking);
-        let entries = entries.map_err(|problem| invalid(with_hint(problem)))?;
-        for entry in entries {
-            if entry.range.is_empty() {
-                continue;
-            }
-            let target = match entry.target() {
-                Ok(Some(target)) if entry.comment == Some(Comment::Slashes) => {
-                    let id = terminal(&entry.id);
-                    let problem = format!(
-                        "entry `{id}`: the code for {target} is source, which linkers do not compile\n\
-                         hint: compile the file with -c"
-                    );
-                    return Err(invalid(problem.into()));
-                }
-                Ok(Some(target)) => target,
-                Ok(None) => continue,
-                Err(problem) => {
-                    let id = terminal(&entry.id);
-                    report
-                        .warnings
-                        .push(format!("{from}: the entry `{id}` is not linked: {problem}"));
-                    continue;
-                }
-            };
-            images.push(Self {
-                from: from.clone(),
-                unit: index,
-                in_archive: is_in_archive(file),
-                bundled: true,
-                bundle: entry.bundle,
-                library: false,
-                offload_kind: target.kind,
-                triple: target.triple,
-                processor: target.processor,
-                bytes: match (entry.unpacked, entry.packed) {
-                    (Some(bytes), _) => ImageBytes::unpacked(path, &blocks, bytes, entry.range),
-                    (_, Some(bundle)) => {
-                        ImageBytes::packed(path, &blocks, bundle, entry.range, disk)
-                    }
-                    _ => ImageBytes::in_file(path, &blocks, entry.range),
                 },
             });
         }
@@ -329,11 +271,15 @@ impl Image {
         }
     }
 
-    /// Returns its symbols; formats such as PTX have none.
-    pub(crate) fn names(&self) -> Result<Names, LinkError> {
+    /// Returns its symbols; `None` for formats without any, such as PTX.
+    pub(crate) fn names(&self) -> Result<Option<Names>, LinkError> {
         let names = self.read(|data| {
-            let symbols = container::symbols(data, 0..self.size());
-            symbols.map(|symbols| Names::of(&symbols))
+            let whole = 0..self.size();
+            if !HAVE_SYMBOLS.contains(&Magic::at(data, whole.clone())) {
+                return Ok(None);
+            }
+            let symbols = container::symbols(data, whole);
+            symbols.map(|symbols| Some(Names::of(&symbols)))
         })?;
         names.map_err(|problem| {
             let (kind, target) = (self.offload_kind, target(&self.triple, &self.processor));
@@ -378,6 +324,91 @@ impl Image {
             processor: processor.to_owned(),
             bytes: ImageBytes::in_file(bytes.path(), &blocks, 0..0),
         }
+    }
+}
+
+/// Reads the images of bundles.
+struct BundleReader {
+    unpacking: Unpacking,
+    disk: Arc<Disk>,
+    /// Targets by entry ID: an archive has thousands of entries with few IDs.
+    targets: HashMap<String, Result<Option<DeviceTarget>, EntryIdError>>,
+}
+
+impl BundleReader {
+    fn target(&mut self, entry: &BundledEntry) -> Result<Option<DeviceTarget>, EntryIdError> {
+        if let Some(known) = self.targets.get(&entry.id) {
+            return known.clone();
+        }
+        let target = entry.target();
+        self.targets.insert(entry.id.clone(), target.clone());
+        target
+    }
+
+    /// Adds the images of the bundle of a unit.
+    fn read(
+        &mut self,
+        file: &InputFile,
+        (unit, index): (&Unit, usize),
+        bundle: &Place,
+        images: &mut Vec<Image>,
+        report: &mut Report,
+    ) -> Result<(), LinkError> {
+        let from = file.unit_name(unit);
+        let outside = bundle.outside.as_deref();
+        let path = outside.unwrap_or(&file.path);
+        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| LinkError::Input {
+            from: from.clone(),
+            source,
+        };
+        let blocks = file.blocks_of(outside);
+        let blocks = blocks.map_err(|source| invalid(source.into()))?;
+        let data = blocks.apart();
+        let entries = bundled::entries(&data, bundle.range.clone(), &mut self.unpacking);
+        let entries = entries.map_err(|problem| invalid(with_hint(problem)))?;
+        for entry in entries {
+            if entry.range.is_empty() {
+                continue;
+            }
+            let target = match self.target(&entry) {
+                Ok(Some(target)) if entry.comment == Some(Comment::Slashes) => {
+                    let id = terminal(&entry.id);
+                    let problem = format!(
+                        "entry `{id}`: the code for {target} is source, which linkers do not compile\n\
+                         hint: compile the file with -c"
+                    );
+                    return Err(invalid(problem.into()));
+                }
+                Ok(Some(target)) => target,
+                Ok(None) => continue,
+                Err(problem) => {
+                    let id = terminal(&entry.id);
+                    report
+                        .warnings
+                        .push(format!("{from}: the entry `{id}` is not linked: {problem}"));
+                    continue;
+                }
+            };
+            images.push(Image {
+                from: from.clone(),
+                unit: index,
+                in_archive: is_in_archive(file),
+                bundled: true,
+                bundle: entry.bundle,
+                library: false,
+                offload_kind: target.kind,
+                triple: target.triple,
+                processor: target.processor,
+                bytes: match (entry.unpacked, entry.packed) {
+                    (Some(bytes), _) => ImageBytes::unpacked(path, &blocks, bytes, entry.range),
+                    (_, Some(bundle)) => {
+                        ImageBytes::packed(path, &blocks, bundle, entry.range, &self.disk)
+                    }
+                    _ => ImageBytes::in_file(path, &blocks, entry.range),
+                },
+            });
+        }
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reads the files and libraries of the host link, and finds device code in them, in bundles too.
 
+pub(crate) mod archive_index;
 pub(crate) mod blocks;
 pub(crate) mod file;
 pub(crate) mod host_archive;

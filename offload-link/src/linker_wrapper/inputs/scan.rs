@@ -9,7 +9,7 @@
 use crate::linker_wrapper::inputs::file::{
     DeviceCode, FileKind, InputFile, Inputs, Place, Problem, Unit, UnitKind, Unreadable,
 };
-use offload_formats::container::archive::Archive;
+use offload_formats::container::archive::{ArchiveMember, ArchiveMembers};
 use offload_formats::container::elf::{Elf, Machine};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadAt;
@@ -100,6 +100,7 @@ impl Inputs {
         };
         let unit = |kind, device_code, bundle: bool| Unit {
             member: None,
+            name: None,
             outside: None,
             data: 0..size,
             kind,
@@ -146,29 +147,32 @@ impl Inputs {
         self.unreadable.push(Unreadable { from, problem });
     }
 
+    /// Returns the members of an archive. Each is examined when its header is read: its section headers are often in
+    /// the same block as the next member's header.
     fn members(&mut self, path: &Path, data: &Blocks) -> Result<Vec<Unit>, LinkError> {
         let mut units = Vec::new();
-        let archive = match Archive::parse(data, 0..data.size()) {
-            Ok(archive) => archive,
-            Err(problem) => {
-                self.note_unreadable(terminal(path).to_string(), problem.into());
-                return Ok(units);
-            }
-        };
-        for member in archive.members {
-            let header = Some(member.header_offset);
-            let name = member_name(path, member.name);
-            let Some(range) = member.content else {
+        let known = self.unreadable.len();
+        for member in ArchiveMembers::new(data, 0..data.size()) {
+            let member = match member {
+                Ok(member) => member,
+                Err(problem) => {
+                    self.unreadable.truncate(known);
+                    self.note_unreadable(terminal(path).to_string(), problem.into());
+                    return Ok(Vec::new());
+                }
+            };
+            let place = (path, &member);
+            let Some(range) = member.content.clone() else {
                 let outside = match open_member(path, member.name, member.size) {
                     Ok(outside) => outside,
                     Err(problem) if problem.is_of_archive() => {
                         // GNU's linker does not report this.
-                        self.note_unreadable(name, problem.into());
+                        self.note_unreadable(member_name(place), problem.into());
                         continue;
                     }
                     Err(problem) => {
                         return Err(LinkError::Input {
-                            from: name,
+                            from: member_name(place),
                             source: problem.into(),
                         });
                     }
@@ -177,10 +181,10 @@ impl Inputs {
                 let blocks =
                     blocks.map_err(|problem| LinkError::unopened(&outside.path, &problem))?;
                 let range = 0..blocks.size();
-                units.extend(self.unit(name, header, Some(outside.path), &blocks, range));
+                units.extend(self.unit(place, Some(outside.path), &blocks, range));
                 continue;
             };
-            units.extend(self.unit(name, header, None, &data.apart(), range));
+            units.extend(self.unit(place, None, &data.apart(), range));
         }
         Ok(units)
     }
@@ -188,14 +192,13 @@ impl Inputs {
     /// Adds a member of an archive: in the archive, or a file that a thin one names. Linkers ignore nested archives.
     fn unit<'d, R: ReadAt<'d>>(
         &mut self,
-        name: String,
-        member: Option<u64>,
+        place: (&Path, &ArchiveMember<'_>),
         outside: Option<PathBuf>,
         data: R,
         range: Range<u64>,
     ) -> Option<Unit> {
         let seen = Seen::of(data, range.clone()).unwrap_or_else(|problem| {
-            self.note_unreadable(name, problem);
+            self.note_unreadable(member_name(place), problem);
             Seen::Other
         });
         let (kind, device_code, bundle) = match seen {
@@ -212,8 +215,11 @@ impl Inputs {
             _ if outside.is_some() => return None,
             _ => (UnitKind::Other, DeviceCode::None, false),
         };
+        let (_, member) = place;
+        let has_images = bundle || device_code != DeviceCode::None;
         Some(Unit {
-            member,
+            member: Some(member.header_offset),
+            name: has_images.then(|| terminal(member.name).to_string()),
             kind,
             device_code,
             bundle: bundle.then(|| Place {
@@ -231,6 +237,6 @@ fn is_stream(problem: &io::Error) -> bool {
     problem.kind() == io::ErrorKind::NotSeekable
 }
 
-fn member_name(archive: &Path, name: &[u8]) -> String {
-    format!("{}({})", terminal(archive), terminal(name))
+fn member_name((archive, member): (&Path, &ArchiveMember<'_>)) -> String {
+    format!("{}({})", terminal(archive), terminal(member.name))
 }

@@ -69,23 +69,29 @@ impl Names {
     }
 }
 
-/// An object or archive member, which the host link loads as a whole.
-#[derive(Clone, Copy, Debug)]
+/// An object or archive member, which is linked as a whole.
+#[derive(Clone, Debug)]
 pub(crate) struct Candidate<'a> {
-    pub symbols: &'a Symbols<'a>,
+    /// Symbols that it defines for others.
+    pub defined: Vec<&'a [u8]>,
     /// Set if it is linked whatever its symbols.
     pub always: bool,
 }
 
-/// Returns which of `candidates` are linked if `roots` must be defined.
-#[must_use]
-pub(crate) fn linked<'a>(
-    candidates: &[Candidate<'a>],
-    roots: impl IntoIterator<Item = &'a [u8]>,
-) -> Vec<bool> {
+/// Returns which of `candidates` are linked if `roots` must be defined. `undefined` passes the undefined symbols of a
+/// linked candidate to its second argument; it is called once for each of them.
+///
+/// # Errors
+///
+/// Fails if `undefined` does.
+pub(crate) fn linked<'r, E>(
+    candidates: &[Candidate<'_>],
+    roots: impl IntoIterator<Item = &'r [u8]>,
+    mut undefined: impl FnMut(usize, &mut dyn FnMut(&[u8])) -> Result<(), E>,
+) -> Result<Vec<bool>, E> {
     let mut providers: HashMap<&[u8], usize> = HashMap::new();
     for (index, candidate) in candidates.iter().enumerate() {
-        for name in &candidate.symbols.defined {
+        for name in &candidate.defined {
             // A candidate that is always linked has priority over earlier ones.
             let first = providers.entry(name).or_insert(index);
             if candidate.always && !candidates[*first].always {
@@ -93,25 +99,18 @@ pub(crate) fn linked<'a>(
             }
         }
     }
+    let always = candidates.iter().enumerate();
+    let always = always.filter(|(_, candidate)| candidate.always);
+    let mut waiting: Vec<usize> = always.map(|(index, _)| index).collect();
+    // Removed, because a second use of the name changes nothing.
+    waiting.extend(roots.into_iter().filter_map(|name| providers.remove(name)));
     let mut taken = vec![false; candidates.len()];
-    let mut wanted: Vec<&[u8]> = roots.into_iter().collect();
-    for (index, candidate) in candidates.iter().enumerate() {
-        if candidate.always {
-            taken[index] = true;
-            wanted.extend(&candidate.symbols.undefined);
+    while let Some(index) = waiting.pop() {
+        if !std::mem::replace(&mut taken[index], true) {
+            undefined(index, &mut |name| waiting.extend(providers.remove(name)))?;
         }
     }
-    while let Some(name) = wanted.pop() {
-        // Removed, because a second use of the name changes nothing.
-        if let Some(index) = providers.remove(name) {
-            if !taken[index] {
-                taken[index] = true;
-                let symbols = candidates[index].symbols;
-                wanted.extend(&symbols.undefined);
-            }
-        }
-    }
-    taken
+    Ok(taken)
 }
 
 #[cfg(test)]
@@ -131,12 +130,23 @@ mod tests {
         let candidates: Vec<_> = list
             .iter()
             .map(|(always, symbols)| Candidate {
-                symbols,
+                defined: symbols.defined.clone(),
                 always: *always,
             })
             .collect();
-        let taken = linked(&candidates, roots.iter().map(|root| root.as_bytes()));
-        (0..list.len()).filter(|index| taken[*index]).collect()
+        let roots = roots.iter().map(|root| root.as_bytes());
+        let mut read = Vec::new();
+        let taken = linked(&candidates, roots, |index, want| {
+            read.push(index);
+            list[index].1.undefined.iter().for_each(|name| want(name));
+            Ok::<(), ()>(())
+        });
+        let taken = taken.unwrap();
+        // The undefined symbols of the others are never read.
+        read.sort_unstable();
+        let taken: Vec<usize> = (0..list.len()).filter(|index| taken[*index]).collect();
+        assert_eq!(read, taken);
+        taken
     }
 
     #[test]

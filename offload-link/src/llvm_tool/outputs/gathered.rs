@@ -1,0 +1,94 @@
+//! Joins small pieces of an output into large writes.
+//!
+//! The system copies a large range from file to file without this process's memory. That costs several times as much
+//! as a read and a share of a large write if the range is small: an archive has thousands of headers and images.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+
+use crate::files::CopyError;
+use crate::llvm_tool::sources::SourceFile;
+use crate::platform::FileExt;
+
+/// Size of the buffer in bytes.
+const BUFFER: usize = 256 << 10;
+
+/// Largest range that is read into the buffer, in bytes.
+const SMALL: u64 = 64 << 10;
+
+/// Writes pieces one after the other, from the start of a file.
+pub(super) struct Gathered<'a> {
+    file: &'a File,
+    buffer: Vec<u8>,
+    /// Offset of the buffer's bytes in the file.
+    start: u64,
+}
+
+impl<'a> Gathered<'a> {
+    pub(super) fn new(file: &'a File) -> Self {
+        Self {
+            file,
+            buffer: Vec::new(),
+            start: 0,
+        }
+    }
+
+    /// Adds bytes.
+    pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.make_room(bytes.len())?;
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Adds a range of a source.
+    pub(super) fn copy(&mut self, source: &SourceFile, range: Range<u64>) -> Result<(), CopyError> {
+        let size = range.end.saturating_sub(range.start);
+        let small = usize::try_from(size).ok().filter(|_| size <= SMALL);
+        let Some(small) = small else {
+            self.flush().map_err(CopyError::Write)?;
+            source.copy(range, self.file, self.start)?;
+            self.start += size;
+            return Ok(());
+        };
+        self.make_room(small).map_err(CopyError::Write)?;
+        let end = self.buffer.len();
+        self.buffer.resize(end + small, 0);
+        let read = source.read_once_at(&mut self.buffer[end..], range.start);
+        read.map_err(CopyError::Read)
+    }
+
+    /// Skips bytes of the file, which are zeros already.
+    pub(super) fn skip(&mut self, size: u64) -> io::Result<()> {
+        match usize::try_from(size) {
+            Ok(small) if size <= SMALL => {
+                self.make_room(small)?;
+                self.buffer.resize(self.buffer.len() + small, 0);
+            }
+            _ => {
+                self.flush()?;
+                self.start += size;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the rest.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        self.flush()
+    }
+
+    fn make_room(&mut self, size: usize) -> io::Result<()> {
+        match self.buffer.len() + size > BUFFER {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all_at(&self.buffer, self.start)?;
+        self.start += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
