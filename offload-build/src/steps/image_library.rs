@@ -4,6 +4,7 @@
 use crate::declare::language::Container;
 use crate::error::{self, Error};
 use crate::files;
+use crate::steps::placement::placement;
 use offload_formats::container::archive::{self, Index, MemberPlan};
 use offload_formats::container::data_object::{DataHost, DataObject, DataSymbol};
 use offload_formats::format::pieces::Piece;
@@ -14,6 +15,8 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ImageLibrary {
     pub(crate) host: DataHost,
+    /// Largest total of images in usual sections in bytes.
+    pub(crate) largest_usual: u64,
     /// Start of its symbols, which no other module has.
     pub(crate) unique: String,
     pub(crate) library: PathBuf,
@@ -59,12 +62,19 @@ impl ImageLibrary {
 
     /// Writes the library. A library that already has these bytes is left alone.
     pub(crate) fn write(&self, containers: &[LinkedContainer<'_>]) -> Result<(), Error> {
+        let elf = match self.host {
+            DataHost::Elf(machine) => Some(machine),
+            DataHost::Coff => None,
+        };
+        let total = containers.iter().map(|container| container.size).sum();
+        let placement = placement(elf, total, self.largest_usual)?;
         let mut members = Vec::new();
         for (input, container) in containers.iter().enumerate() {
             let symbols = container.data_symbols();
             let (section, alignment) = section(container.container);
             let object = DataObject {
                 section,
+                placement,
                 alignment,
                 symbols: &symbols,
             };

@@ -10,6 +10,7 @@ use crate::messages::Failure;
 use crate::steps::digests::Digests;
 use crate::steps::image_library::{self, ImageLibrary, LinkedContainer};
 use crate::steps::images::{Images, Packed, PartImages, no_kernel};
+use crate::steps::placement::placement;
 use crate::steps::step::{Done, Made, Step};
 use std::fmt;
 use std::ops::Range;
@@ -102,6 +103,10 @@ impl Packing {
         for (index, (container, images, described)) in checked.into_iter().enumerate() {
             let packed = container.write(&images)?;
             drop(images);
+            if self.library.is_none() {
+                // Rust includes them among the program's data.
+                placement(None, packed.bytes.len() as u64, u64::MAX)?;
+            }
             let warning = packed.warning.iter();
             warnings.extend(warning.map(|text| format!("warning: {text}\n")));
             parts.push(PartFile {
@@ -230,7 +235,10 @@ impl Step for ContainerFile {
     fn execute(&self, _digests: &Digests) -> Result<Done, Failure> {
         let images = self.images.read()?;
         self.images.described(&images)?;
-        Ok(Done::with_warning(self.write(&images)?.warning))
+        let packed = self.write(&images)?;
+        // The compiler puts them among the program's data.
+        placement(None, packed.bytes.len() as u64, u64::MAX)?;
+        Ok(Done::with_warning(packed.warning))
     }
 
     fn made(&self, _reads: Vec<PathBuf>) -> Made {

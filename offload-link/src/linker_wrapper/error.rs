@@ -74,6 +74,11 @@ pub(crate) enum LinkError {
         first: (String, u64),
         second: (String, u64),
     },
+    /// A program cannot have images of this size, or its linker does not place them safely.
+    LargeImages {
+        problem: String,
+        hint: &'static str,
+    },
     Registration(registration::RegistrationError),
     /// The compiler fails for the host part of a bundle. `from` names file and member.
     HostPart {
@@ -187,6 +192,9 @@ impl fmt::Display for LinkError {
                  hint: compile both with the same release of LLVM",
                 first.1, first.0, second.1, second.0
             ),
+            Self::LargeImages { problem, hint } => {
+                write!(f, "{problem} [OFF808]\nhint: {hint}")
+            }
             Self::HostPart { from, source } => {
                 write!(f, "{from}: its host part does not compile: {source}")
             }

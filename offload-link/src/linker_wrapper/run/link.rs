@@ -17,6 +17,7 @@ use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::{FileKind, Inputs};
 use crate::linker_wrapper::inputs::host_objects;
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
+use crate::linker_wrapper::line::elf_linker::ElfLinker;
 use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::line::options::Jobs;
 use crate::linker_wrapper::line::programs;
@@ -24,7 +25,8 @@ use crate::linker_wrapper::plan::containers::{Container, ContainerContent, Packi
 use crate::linker_wrapper::plan::device_link::{self, DeviceLink, Missing};
 use crate::linker_wrapper::plan::from_c::CSource;
 use crate::linker_wrapper::plan::override_image;
-use crate::linker_wrapper::plan::registration::{self, Registration};
+use crate::linker_wrapper::plan::placement::PlacedImages;
+use crate::linker_wrapper::plan::registration::{self, Registration, Way};
 use crate::linker_wrapper::plan::rpath;
 use crate::linker_wrapper::plan::runtime::{RuntimeFolders, runtime_libraries};
 use crate::linker_wrapper::report::fates::{Fate, Report, write_beside};
@@ -330,16 +332,22 @@ impl Link<'_> {
         let mut flags = Vec::new();
         // LLVM's command lines do not have this option, and its tests compare the lines.
         let as_llvm = self.actions.show_as_llvm();
+        // Asked at most once, and only if the answer matters.
+        let linker = std::cell::LazyCell::new(|| host_linker::elf_linker(arguments, &self.linker));
         if !containers.is_empty() && !arguments.relocatable && !as_llvm {
-            flags = self.keep_entries();
+            flags = self.keep_entries(|| *linker);
         }
+        let total = containers.iter().map(|each| each.content.size()).sum();
+        let placed = PlacedImages::of(total, host, arguments, || *linker)?;
+        flags.extend_from_slice(&placed.flags);
         flags.extend_from_slice(runtime);
         // A second link is necessary if a relocatable link loaded other entries than expected.
         for _ in 0..2 {
             let mut objects = Vec::new();
             for container in containers {
                 registration::forms(&entries, container, arguments.relocatable, |name, form| {
-                    objects.push(self.registration(name, form, host, workplace)?);
+                    let way = Way::of(host, arguments, placed.placement);
+                    objects.push(self.registration(name, form, way, host, workplace)?);
                     Ok(())
                 })?;
             }
@@ -378,6 +386,7 @@ impl Link<'_> {
         &self,
         name: &str,
         form: &Registration<'_>,
+        way: Way,
         host: Machine,
         workplace: &Workplace,
     ) -> Result<PathBuf, LinkError> {
@@ -387,7 +396,7 @@ impl Link<'_> {
         if options.print_registration {
             self.print_registration(name, form, host, workplace)?;
         }
-        if let Some(bytes) = form.to_object(registration::Way::of(host, arguments))? {
+        if let Some(bytes) = form.to_object(way)? {
             let shown = object.display();
             self.actions
                 .note(format_args!("registration object {shown}"));
@@ -429,8 +438,8 @@ impl Link<'_> {
     }
 
     /// Keeps sections that only `__start_` and `__stop_` name, which lld removes by default.
-    fn keep_entries(&self) -> Vec<OsString> {
-        if !host_linker::is_lld(&self.arguments, &self.linker) {
+    fn keep_entries(&self, linker: impl FnOnce() -> ElfLinker) -> Vec<OsString> {
+        if !self.arguments.family.is_elf() || linker() != ElfLinker::Lld {
             return Vec::new();
         }
         match self.arguments.position {
