@@ -7,6 +7,7 @@ use crate::files;
 use crate::steps::placement::placement;
 use offload_formats::container::archive::{self, Index, MemberPlan};
 use offload_formats::container::data_object::{DataHost, DataObject, DataSymbol};
+use offload_formats::container::large::ImagePlacement;
 use offload_formats::format::pieces::Piece;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -60,8 +61,12 @@ impl ImageLibrary {
         })
     }
 
-    /// Writes the library. A library that already has these bytes is left alone.
-    pub(crate) fn write(&self, containers: &[LinkedContainer<'_>]) -> Result<(), Error> {
+    /// Writes the library, and returns where a program has the images. A library that already has these bytes is left
+    /// alone.
+    pub(crate) fn write(
+        &self,
+        containers: &[LinkedContainer<'_>],
+    ) -> Result<ImagePlacement, Error> {
         let elf = match self.host {
             DataHost::Elf(machine) => Some(machine),
             DataHost::Coff => None,
@@ -98,7 +103,8 @@ impl ImageLibrary {
         let wrong = |problem| Error::because(self.library.display(), problem);
         let inputs: Vec<&Path> = containers.iter().map(|container| container.file).collect();
         files::write_pieces(&self.library, &layout.map_err(wrong)?, &inputs)
-            .map_err(error::io(&self.library))
+            .map_err(error::io(&self.library))?;
+        Ok(placement)
     }
 }
 

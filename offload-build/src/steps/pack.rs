@@ -12,6 +12,7 @@ use crate::steps::image_library::{self, ImageLibrary, LinkedContainer};
 use crate::steps::images::{Images, Packed, PartImages, no_kernel};
 use crate::steps::placement::placement;
 use crate::steps::step::{Done, Made, Step};
+use offload_formats::container::large::ImagePlacement;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -126,7 +127,12 @@ impl Packing {
             }
         }
         if let Some(library) = &self.library {
-            library.write(&linked)?;
+            let is_large = library.write(&linked)? == ImagePlacement::Large;
+            let mut all = self.containers.iter();
+            if is_large && all.any(|container| container.images.are_a_plain_bundle()) {
+                let text = "warning: large images are in a section of large data; `compress = \"zstd\"` makes them smaller\n";
+                warnings.push_str(text);
+            }
         }
         let file = HostFile::of_parts(self.module.clone(), parts, self.skipped.clone());
         let (text, path) = (file.to_string(), self.host_file());

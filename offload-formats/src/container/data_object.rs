@@ -319,6 +319,38 @@ mod tests {
         }
     }
 
+    /// `SHF_X86_64_LARGE` is 0x10000000 in the x86-64 psABI.
+    #[test]
+    fn writes_sections_of_large_data() {
+        let symbols = symbols();
+        let object = |placement| {
+            let object = DataObject {
+                section: ".hip_fatbin",
+                placement,
+                alignment: 4096,
+                symbols: &symbols,
+            };
+            let content = [Piece::Zeros(11)];
+            let pieces = object.to_pieces(DataHost::Elf(Machine::X86_64), &content);
+            to_bytes(&pieces.unwrap(), &[]).unwrap()
+        };
+        let large = object(ImagePlacement::Large);
+        let file = object::File::parse(&*large).unwrap();
+        let section = file.section_by_name(".lrodata.hip_fatbin").unwrap();
+        let SectionFlags::Elf { sh_flags, .. } = section.flags() else {
+            panic!("{:?}", section.flags());
+        };
+        assert_eq!(sh_flags.0, 0x1000_0002);
+        assert_eq!(section.align(), 4096);
+        let usual = object(ImagePlacement::Usual);
+        assert!(
+            object::File::parse(&*usual)
+                .unwrap()
+                .section_by_name(".hip_fatbin")
+                .is_some()
+        );
+    }
+
     #[test]
     fn rejects_what_the_format_cannot_express() {
         let object = |alignment| DataObject {

@@ -207,3 +207,100 @@ fn end_of_containers<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<u6
     };
     Some(end.unwrap_or(range.end))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RISCV: Option<Machine> = Some(Machine::RISCV64);
+
+    #[test]
+    fn chooses_by_host_and_size() {
+        const GIB: u64 = 1 << 30;
+        let (x86_64, aarch64) = (Some(Machine::X86_64), Some(Machine::AARCH64));
+        for (host, total, expected) in [
+            (x86_64, 0, Some(ImagePlacement::Usual)),
+            (x86_64, GIB, Some(ImagePlacement::Usual)),
+            (x86_64, GIB + 1, Some(ImagePlacement::Large)),
+            (x86_64, 100 * GIB, Some(ImagePlacement::Large)),
+            (aarch64, 7 * GIB / 2, Some(ImagePlacement::Usual)),
+            (aarch64, 7 * GIB / 2 + 1, None),
+            (RISCV, 2 * GIB, Some(ImagePlacement::Usual)),
+            (RISCV, 2 * GIB + 1, None),
+            (None, 2 * GIB, Some(ImagePlacement::Usual)),
+            (None, 2 * GIB + 1, None),
+        ] {
+            let largest_usual = largest_usual(None, None).unwrap();
+            let chosen = ImagePlacement::choose(host, total, largest_usual);
+            assert_eq!(chosen.ok(), expected, "{host:?} {total:#x}");
+        }
+        let refused = ImagePlacement::choose(None, 3 * GIB, 0).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the images have 0xc0000000 bytes, and code of this host reaches 0x80000000"
+        );
+    }
+
+    #[test]
+    fn recognizes_both_names() {
+        for (name, usual) in [
+            (".hip_fatbin", ".hip_fatbin"),
+            (".lrodata.hip_fatbin", ".hip_fatbin"),
+            (".lrodata", ".lrodata"),
+            (".lrodatax", ".lrodatax"),
+        ] {
+            assert_eq!(usual_name(name.as_bytes()), usual.as_bytes());
+        }
+        let name = ImagePlacement::Large.section(".nv_fatbin");
+        assert_eq!(name, ".lrodata.nv_fatbin");
+        assert_eq!(usual_name(name.as_bytes()), b".nv_fatbin");
+    }
+
+    /// Sections of several objects and formats, as linkers make one of them, and data of the program.
+    #[test]
+    fn divides_a_section_by_formats() {
+        use crate::format::bundle::{self, BundleImage};
+        use crate::format::offload_binary::BinaryImage;
+        use crate::names::LlvmRelease;
+        let id = "hip-amdgcn-amd-amdhsa--gfx90a";
+        let image = BundleImage { id, image: b"code" };
+        let bundle = bundle::to_bytes(&[image], std::num::NonZeroU64::new(4096).unwrap()).unwrap();
+        let fatbin = [0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let binary = BinaryImage::default().to_bytes(LlvmRelease::V22).unwrap();
+        let other = b"other data of the program";
+        let mut bytes = Vec::new();
+        let mut starts = Vec::new();
+        for (content, alignment) in [
+            (&other[..], 8),
+            (&bundle, 4096),
+            (&bundle, 4096),
+            (&fatbin, 16),
+            (other, 1),
+            (&binary, 8),
+            (&binary, 8),
+            (&bundle, 4096),
+        ] {
+            bytes.resize(bytes.len().next_multiple_of(alignment), 0);
+            starts.push(bytes.len() as u64);
+            bytes.extend_from_slice(content);
+        }
+        let all = 0..bytes.len() as u64;
+        let expected = [starts[1], starts[3], starts[5], starts[7]];
+        let found = parts(&bytes[..], b".lrodata", all.clone());
+        let found_starts: Vec<u64> = found.iter().map(|part| part.start).collect();
+        assert_eq!(found_starts, expected);
+        // Padding after bundles is theirs.
+        assert_eq!(found[0].end, starts[3]);
+        assert_eq!(found[1].end, starts[3] + 16);
+        assert_eq!(found[2].end, starts[6] + binary.len() as u64);
+        assert_eq!(found[3].end, all.end);
+        assert_eq!(parts(&bytes[..], b".hip_fatbin", all.clone()), [all]);
+
+        // The reader of the rest reports the damage.
+        let place = starts[7] as usize + 24;
+        bytes[place..place + 8].fill(0xff);
+        let all = 0..bytes.len() as u64;
+        let damaged = parts(&bytes[..], b".lrodata", all.clone());
+        assert_eq!(damaged.last(), Some(&(starts[7]..all.end)));
+    }
+}

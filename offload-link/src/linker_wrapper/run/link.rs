@@ -332,13 +332,10 @@ impl Link<'_> {
         let mut flags = Vec::new();
         // LLVM's command lines do not have this option, and its tests compare the lines.
         let as_llvm = self.actions.show_as_llvm();
-        // Asked at most once, and only if the answer matters.
-        let linker = std::cell::LazyCell::new(|| host_linker::elf_linker(arguments, &self.linker));
         if !containers.is_empty() && !arguments.relocatable && !as_llvm {
-            flags = self.keep_entries(|| *linker);
+            flags = self.keep_entries();
         }
-        let total = containers.iter().map(|each| each.content.size()).sum();
-        let placed = PlacedImages::of(total, host, arguments, || *linker)?;
+        let placed = self.placed(containers, host)?;
         flags.extend_from_slice(&placed.flags);
         flags.extend_from_slice(runtime);
         // A second link is necessary if a relocatable link loaded other entries than expected.
@@ -379,6 +376,16 @@ impl Link<'_> {
             "{}: the offload entries of a relocatable link could not be counted",
             arguments.output_path().display()
         )))
+    }
+
+    /// Decides where the host linker places the images.
+    fn placed(&self, containers: &[Container], host: Machine) -> Result<PlacedImages, LinkError> {
+        let total = containers.iter().map(|each| each.content.size()).sum();
+        PlacedImages::of(total, host, &self.arguments, || self.elf_linker())
+    }
+
+    fn elf_linker(&self) -> ElfLinker {
+        host_linker::elf_linker(&self.arguments, &self.linker)
     }
 
     /// Makes the object that registers a container, and returns its path.
@@ -438,8 +445,8 @@ impl Link<'_> {
     }
 
     /// Keeps sections that only `__start_` and `__stop_` name, which lld removes by default.
-    fn keep_entries(&self, linker: impl FnOnce() -> ElfLinker) -> Vec<OsString> {
-        if !self.arguments.family.is_elf() || linker() != ElfLinker::Lld {
+    fn keep_entries(&self) -> Vec<OsString> {
+        if !self.arguments.family.is_elf() || self.elf_linker() != ElfLinker::Lld {
             return Vec::new();
         }
         match self.arguments.position {
