@@ -264,14 +264,11 @@ fn registers_large_images_by_64_bit_pointers() {
     let Some(package) = package(HIP) else { return };
     let flags = "flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
     let header = support::launches::HEADER;
-    package.put("kernels/k.h", header);
-    let launched = "#include \"k.h\"\n__global__ void scale(int *x) { *x *= 2; }\n\
+    package.put("kernels/launch.h", header);
+    let launched = "#include \"launch.h\"\n__global__ void scale(int *x) { *x *= 2; }\n\
                     extern \"C\" int launch(int *x) { scale<<<1, 1>>>(x); return 0; }\n";
     package.put("kernels/k.hip", launched);
-    package.put(
-        "kernels/k.c",
-        support::package::KERNEL.replace("ONE", "1").as_str(),
-    );
+    package.put("kernels/k.c", support::package::KERNEL);
     for (keys, usual) in [
         (
             format!("language = \"hip\"\nhost = true\nrdc = true\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\"]\n{flags}"),

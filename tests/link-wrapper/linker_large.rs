@@ -555,5 +555,33 @@ fn prunes_large_images() {
             !left.windows(64).any(|bytes| bytes == &other[4096..4160]),
             "{name}"
         );
+        // The same for an object, whose sections have names of their own.
+        let _ = fs::remove_file(place.path("r.o"));
+        let arguments = [
+            &*linker(&path),
+            "-r",
+            "-nostdlib",
+            "--override-image=hip=other",
+            "--large-images=0",
+            "-o",
+            "r.o",
+        ];
+        place.linked(&["hip"], &arguments);
+        let pruned = place.tool(&["prune", "--keep=gfx90a", "r.o", "-o", "s.o"]);
+        assert!(pruned.status.success(), "{name}: {pruned:?}");
+        assert!(size("s.o") + 8192 <= size("r.o"), "{name}");
+        let linker = linker(&path);
+        let link = [
+            "s.o",
+            "start.o",
+            "-o",
+            "z",
+            &linker,
+            "-L.",
+            "-lruntime",
+            "-lstdc++",
+        ];
+        place.run("clang-22", link.into_iter().chain(["-Wl,-rpath,$ORIGIN"]));
+        assert_eq!(place.lines("z"), [FOUND[0], FOUND[2]], "{name}");
     }
 }
