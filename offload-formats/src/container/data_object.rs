@@ -34,7 +34,7 @@ pub enum DataHost {
 pub struct DataObject<'a> {
     /// Usual name of the section.
     pub section: &'a str,
-    /// Where the linker places it; COFF has usual sections only.
+    /// Placement by the linker; COFF has usual sections only.
     pub placement: ImagePlacement,
     /// Alignment of the section in bytes, a power of two; COFF allows at most 8192.
     pub alignment: u64,

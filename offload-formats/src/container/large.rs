@@ -12,7 +12,7 @@
 //!
 //! So images of a linked program are in `.lrodata`, containers of several formats one after the other.
 //!
-//! Specification: x86-64 psABI §4.2 "Sections" and §A.1; `docs/spec/large-images.md`.
+//! Specification: the x86-64 psABI's section "Special Sections"; `docs/spec/large-images.md`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -46,7 +46,7 @@ pub(crate) const LARGE_SECTION: &str = ".lrodata";
 /// Flag of sections of large data, of x86-64 only.
 pub(super) const SHF_X86_64_LARGE: elf::SectionFlags = elf::SectionFlags(0x1000_0000);
 
-/// Where a linker places the images of a host object.
+/// Placement of a host object's images by linkers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ImagePlacement {
     /// Among other read-only data.

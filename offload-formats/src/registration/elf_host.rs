@@ -8,7 +8,7 @@ use crate::container::large::ImagePlacement;
 pub struct ElfHost {
     /// Its machine.
     pub machine: Machine,
-    /// Where its linker places images; large sections are for x86-64 only.
+    /// Placement of images by its linker; large sections are for x86-64 only.
     pub placement: ImagePlacement,
 }
 

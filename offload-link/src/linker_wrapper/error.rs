@@ -202,14 +202,17 @@ impl fmt::Display for LinkError {
                 let problem = "the registration of the images does not compile";
                 write!(f, "{problem}: {source}")
             }
-            Self::Registration(source) => {
-                write!(f, "{source}")?;
-                match std::error::Error::source(source) {
-                    Some(inner) => write!(f, ": {inner}"),
-                    None => Ok(()),
-                }
-            }
+            Self::Registration(source) => with_cause(f, source),
         }
+    }
+}
+
+/// Writes an error and its cause.
+fn with_cause(f: &mut fmt::Formatter<'_>, error: &dyn std::error::Error) -> fmt::Result {
+    write!(f, "{error}")?;
+    match error.source() {
+        Some(cause) => write!(f, ": {cause}"),
+        None => Ok(()),
     }
 }
 

@@ -96,12 +96,12 @@ fn unit_parts<'d, R: ReadAt<'d>>(
         return Ok(Vec::new());
     }
     let mut position = section.start;
-    let ends = parts.iter().cloned().chain([section.end..section.end]);
-    for part in ends {
+    let end = section.end..section.end;
+    for part in parts.iter().chain(std::iter::once(&end)) {
         let gap = part.start.saturating_sub(position);
         let bytes = data.read_at(position, gap.min(LARGEST_GAP)).unwrap_or(&[1]);
         let is_padding = gap < LARGEST_GAP && bytes.iter().all(|byte| *byte == 0);
-        if !is_padding || !(part.is_empty() || has_units(&part)) {
+        if !is_padding || !(part.is_empty() || has_units(part)) {
             return Err(PruneProblem::MixedFormats { offset: position });
         }
         position = part.end;

@@ -55,16 +55,6 @@ pub(crate) enum ContainerContent {
     Sycl(Vec<u8>),
 }
 
-impl ContainerContent {
-    /// Returns the size in the program in bytes.
-    pub(crate) fn size(&self) -> u64 {
-        match self {
-            Self::OpenMp(images) => images.iter().map(|image| image.binary.len() as u64).sum(),
-            Self::FatBinary(_, bytes) | Self::Sycl(bytes) => bytes.len() as u64,
-        }
-    }
-}
-
 /// An image in its offload binary.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed {

@@ -22,7 +22,7 @@ use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
 use crate::linker_wrapper::line::elf_linker::ElfLinker;
 
-/// Where the host linker places the images.
+/// Placement of the images by the host linker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlacedImages {
     pub placement: ImagePlacement,

@@ -335,7 +335,7 @@ impl Link<'_> {
         if !containers.is_empty() && !arguments.relocatable && !as_llvm {
             flags = self.keep_entries();
         }
-        let placed = self.placed(containers, host)?;
+        let placed = self.placed(&entries, containers, host)?;
         flags.extend_from_slice(&placed.flags);
         flags.extend_from_slice(runtime);
         // A second link is necessary if a relocatable link loaded other entries than expected.
@@ -378,10 +378,26 @@ impl Link<'_> {
         )))
     }
 
-    /// Decides where the host linker places the images.
-    fn placed(&self, containers: &[Container], host: Machine) -> Result<PlacedImages, LinkError> {
-        let total = containers.iter().map(|each| each.content.size()).sum();
-        PlacedImages::of(total, host, &self.arguments, || self.elf_linker())
+    /// Decides where the host linker places the images of all registrations.
+    fn placed(
+        &self,
+        entries: &HostEntries,
+        containers: &[Container],
+        host: Machine,
+    ) -> Result<PlacedImages, LinkError> {
+        let arguments = &self.arguments;
+        let mut total = 0;
+        for container in containers {
+            registration::forms(entries, container, arguments.relocatable, |_, form| {
+                total += form
+                    .blobs()
+                    .iter()
+                    .map(|blob| blob.len() as u64)
+                    .sum::<u64>();
+                Ok(())
+            })?;
+        }
+        PlacedImages::of(total, host, arguments, || self.elf_linker())
     }
 
     fn elf_linker(&self) -> ElfLinker {
