@@ -585,3 +585,26 @@ fn prunes_large_images() {
         assert_eq!(place.lines("z"), [FOUND[0], FOUND[2]], "{name}");
     }
 }
+
+/// Under LLVM's name the release decides, as `clang-linker-wrapper` of that release does.
+#[test]
+fn compresses_for_every_runtime_that_reads_compressed_bundles() {
+    let Some(place) = Place::new() else { return };
+    let tool = env!("CARGO_BIN_EXE_offload-link");
+    std::os::unix::fs::symlink(tool, place.path("clang-linker-wrapper")).unwrap();
+    for (name, llvm, version) in [
+        (tool, "--llvm=22", 2_u16),
+        (tool, "--llvm=19", 2),
+        ("./clang-linker-wrapper", "--llvm=19", 2),
+        ("./clang-linker-wrapper", "--llvm=21", 2),
+        ("./clang-linker-wrapper", "--llvm=22", 3),
+    ] {
+        let mut link = place.command(name);
+        link.args(["--emit-fatbin-only", "--compress", llvm, "-o", "bundle"]);
+        link.args(["--linker-path=/usr/bin/ld.bfd", "--override-image=hip=hip"]);
+        support::run(link.arg("main.o"));
+        let bundle = place.read("bundle");
+        assert_eq!(&bundle[..4], b"CCOB", "{name} {llvm}");
+        assert_eq!(bundle[4..6], version.to_le_bytes(), "{name} {llvm}");
+    }
+}
