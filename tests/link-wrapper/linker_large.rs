@@ -287,8 +287,7 @@ fn keeps_usual_sections_up_to_the_limit() {
         .link(&["hip"], &["start.o", "--large-images=much"])
         .output()
         .unwrap();
-    let expected =
-        "--large-images: `much` is not a size; expected bytes, or a number with K, M, G or T\n";
+    let expected = "--large-images: `much` is not a size; expected bytes, or a number with K, M, G or T [OFF808]\n";
     assert!(text(&wrong.stderr).ends_with(expected), "{wrong:?}");
 }
 
@@ -306,11 +305,11 @@ fn refuses_linkers_that_place_large_images_wrongly() {
     place.run("ar", ["rc", "libruntime.a", "runtime.o"]);
     let by_name = stand_in(&place, "ld.mold", "");
     let by_answer = stand_in(&place, "ld", "mold 1.10.1 (compatible with GNU ld)");
-    let mold = "and mold places them between code and its tables for exceptions, which then abort [OFF808]\n\
+    let mold = "and mold places them between code and its tables for exceptions, which then abort [OFF813]\n\
                 hint: link with GNU ld, gold or lld (`-fuse-ld=lld`), or make the images smaller: `--compress`, fewer targets\n";
-    let fixed = "and GNU ld and lld cannot link the static C library with them [OFF808]\n\
+    let fixed = "and GNU ld and lld cannot link the static C library with them [OFF813]\n\
                  hint: link the C library dynamically, link with gold (`-fuse-ld=gold`), or make the images smaller: `--compress`, fewer targets\n";
-    let from_c = "and C has no sections for them [OFF808]\nhint: omit `--emit-wrapper=c`\n";
+    let from_c = "and C has no sections for them [OFF813]\nhint: omit `--emit-wrapper=c`\n";
     let path = |wanted: &str| {
         let mut linkers = linkers().into_iter();
         linkers
@@ -382,7 +381,7 @@ fn recognizes_static_programs_in_the_place_of_a_linker() {
             .args(arguments);
         let problem = text(&link.output().unwrap().stderr);
         assert_eq!(
-            problem.contains("[OFF808]"),
+            problem.contains("[OFF813]"),
             is_static,
             "{arguments:?}: {problem}"
         );

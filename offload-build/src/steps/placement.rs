@@ -18,6 +18,6 @@ pub(crate) fn placement(
     let placement = ImagePlacement::choose(elf, total, largest_usual);
     placement.map_err(|problem| {
         let hint = "build for fewer targets, or set `compress = \"zstd\"`";
-        Error::new(format_args!("{problem} [OFF808]\nhint: {hint}"))
+        Error::new(format_args!("{problem} [OFF813]\nhint: {hint}"))
     })
 }

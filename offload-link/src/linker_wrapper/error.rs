@@ -114,7 +114,8 @@ impl LinkError {
             Self::Recursion
             | Self::NothingLinked { .. }
             | Self::Dropped { .. }
-            | Self::MixedEntries { .. } => return None,
+            | Self::MixedEntries { .. }
+            | Self::LargeImages { .. } => return None,
             // Messages of LLVM's tool.
             Self::NoLinkerPath | Self::HostLinker { .. } => return None,
         })
@@ -193,7 +194,7 @@ impl fmt::Display for LinkError {
                 first.1, first.0, second.1, second.0
             ),
             Self::LargeImages { problem, hint } => {
-                write!(f, "{problem} [OFF808]\nhint: {hint}")
+                write!(f, "{problem} [OFF813]\nhint: {hint}")
             }
             Self::HostPart { from, source } => {
                 write!(f, "{from}: its host part does not compile: {source}")

@@ -258,7 +258,7 @@ fn placement(host: HostFormat, total: usize) -> Result<ImagePlacement, LlvmToolE
     let largest_usual = large::largest_usual(None, variable.as_deref());
     let largest_usual = largest_usual.map_err(LlvmToolError::new)?;
     let placement = ImagePlacement::choose(host.elf(), total as u64, largest_usual);
-    placement.map_err(|problem| LlvmToolError::new(format!("{problem} [OFF808]")))
+    placement.map_err(|problem| LlvmToolError::new(format!("{problem} [OFF813]")))
 }
 
 /// Returns the section for the images.
