@@ -32,7 +32,7 @@ const READS: [&str; 8] = [
 ];
 
 /// Words of the same shape that are no variables.
-const OTHERS: [&str; 14] = [
+const OTHERS: [&str; 15] = [
     "CARGO_REGISTR",
     "CUDA_VERSION",
     "DRY_RUN",
@@ -41,6 +41,7 @@ const OTHERS: [&str; 14] = [
     "HIP_VERSION_MINOR",
     "IMG_LAST",
     "IMG_PTX",
+    "LARGE_IMAGES",
     "MAX_DECOMPRESSED_SIZE",
     "OFK_HIP",
     "OFK_LAST",

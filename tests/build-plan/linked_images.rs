@@ -2,6 +2,10 @@
 
 use crate::support;
 
+use object::{
+    Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SectionFlags,
+};
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -179,6 +183,135 @@ fn links_images_into_crates_of_every_kind_with_every_linker() {
         .output();
     let headers = String::from_utf8(headers.unwrap().stdout).unwrap();
     assert!(headers.contains(".rodata") && !headers.contains(".hip_fatbin"));
+}
+
+/// With a limit of 0, which has the effect of images of more than 1 GiB.
+#[test]
+fn links_large_images_with_every_linker() {
+    let Some(package) = package(HIP) else { return };
+    let builds = |variable: Option<&str>| {
+        let mut script = package.script();
+        script.envs(variable.map(|size| ("OFFLOAD_LARGE_IMAGES", size)));
+        text(&script.output().unwrap())
+    };
+    builds(None);
+    put_main(&package, "");
+    support::run(&mut rustc(&package, &["-o", "main"]));
+    let expected = support::run(&mut Command::new(package.at("main")));
+    let usual = fs::read(library(&package).unwrap()).unwrap();
+    let images = fs::read(package.at(OUT).join("offload/kernels/images")).unwrap();
+    let told = builds(Some(&images.len().to_string()));
+    assert!(
+        told.contains("cargo::rerun-if-env-changed=OFFLOAD_LARGE_IMAGES"),
+        "{told}"
+    );
+    assert_eq!(fs::read(library(&package).unwrap()).unwrap(), usual);
+    builds(Some(&(images.len() - 1).to_string()));
+    let member = support::run(
+        Command::new("readelf")
+            .arg("-SW")
+            .arg(library(&package).unwrap()),
+    );
+    let row = member
+        .lines()
+        .find(|line| line.contains(" .lrodata.hip_fatbin "));
+    // GNU's letters for SHF_ALLOC and SHF_X86_64_LARGE.
+    assert!(row.is_some_and(|row| row.contains(" Al ")), "{member}");
+    package.put(
+        "use.c",
+        "void use_images(void);\nint main(void) { use_images(); return 0; }\n",
+    );
+    let linkers = ["bfd", "gold", "lld"].map(|linker| format!("-Clink-arg=-fuse-ld={linker}"));
+    let options: [&[&str]; 2] = [
+        &["-Copt-level=2", "-Clink-arg=-Wl,--gc-sections"],
+        &["--crate-type=cdylib", "-olibk.so"],
+    ];
+    for linker in &linkers {
+        for options in options {
+            let program = package.at("program");
+            let _ = fs::remove_file(&program);
+            let mut command = rustc(&package, &["-A", "dead_code", linker]);
+            let is_library = options.contains(&"--crate-type=cdylib");
+            command
+                .args((!is_library).then_some("-oprogram"))
+                .args(options);
+            support::run(&mut command);
+            if is_library {
+                let mut cc = Command::new("cc");
+                cc.args(["use.c", "-o", "program", "-L.", "-lk", "-Wl,-rpath,."]);
+                support::run(cc.current_dir(package.folder.path()));
+            }
+            let mut command = Command::new(&program);
+            let printed = support::run(command.current_dir(package.folder.path()));
+            assert_eq!(printed, expected, "{linker} {options:?}");
+            let file = if is_library {
+                package.at("libk.so")
+            } else {
+                program
+            };
+            let large = section(&file, ".lrodata");
+            let found = large.windows(images.len()).any(|bytes| bytes == images);
+            assert!(found, "{linker} {options:?}");
+        }
+    }
+}
+
+/// The objects of modules with host code: sections of large data, to which only 64-bit words point.
+#[test]
+fn registers_large_images_by_64_bit_pointers() {
+    let Some(package) = package(HIP) else { return };
+    let flags = "flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
+    let header = support::launches::HEADER;
+    package.put("kernels/launch.h", header);
+    let launched = "#include \"launch.h\"\n__global__ void scale(int *x) { *x *= 2; }\n\
+                    extern \"C\" int launch(int *x) { scale<<<1, 1>>>(x); return 0; }\n";
+    package.put("kernels/k.hip", launched);
+    package.put("kernels/k.c", support::package::KERNEL);
+    for (keys, usual) in [
+        (
+            format!("language = \"hip\"\nhost = true\nrdc = true\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\"]\n{flags}"),
+            ".hip_fatbin",
+        ),
+        (
+            "language = \"openmp\"\nsources = [\"kernels/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\"]\n".to_owned(),
+            ".offloading.images",
+        ),
+    ] {
+        declare(&package, &keys);
+        for limit in ["1G", "0"] {
+            let _ = fs::remove_dir_all(package.at(OUT));
+            let mut script = package.script();
+            text(&script.env("OFFLOAD_LARGE_IMAGES", limit).output().unwrap());
+            let bytes = fs::read(package.at(OUT).join("offload/kernels/module.o")).unwrap();
+            let file = object::File::parse(&*bytes).unwrap();
+            let name = match limit {
+                "0" => format!(".lrodata{usual}"),
+                _ => usual.to_owned(),
+            };
+            let images = file.section_by_name(&name).unwrap_or_else(|| panic!("{name}"));
+            let SectionFlags::Elf { sh_flags, .. } = images.flags() else {
+                panic!("{name}");
+            };
+            let large = if limit == "0" { 0x1000_0000 } else { 0 };
+            assert_eq!(sh_flags.0, 2 | large, "{name}");
+            let mut pointers = 0;
+            for section in file.sections() {
+                for (_, relocation) in section.relocations() {
+                    let RelocationTarget::Symbol(symbol) = relocation.target() else {
+                        continue;
+                    };
+                    let symbol = file.symbol_by_index(symbol).unwrap();
+                    if symbol.section_index() == Some(images.index()) {
+                        // R_X86_64_64
+                        let r_type = RelocationFlags::Elf { r_type: object::elf::R_X86_64_64 };
+                        assert_eq!(relocation.flags(), r_type, "{name}");
+                        pointers += 1;
+                    }
+                }
+            }
+            assert!(pointers > 0, "{name}");
+        }
+    }
 }
 
 /// Two versions of one crate are two libraries with symbols of their own.

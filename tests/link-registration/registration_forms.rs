@@ -8,13 +8,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::linker_support::{self as support, linkers, text, tool};
-use object::{Object, ObjectSymbol};
+use object::{
+    Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SectionFlags,
+};
 use offload_formats::container::elf::Machine;
+use offload_formats::container::large::ImagePlacement;
 use offload_formats::format::offload_entry::EntryLayout;
-use offload_formats::names::Triple;
-use offload_formats::registration::Global;
+use offload_formats::names::{ImageKind, Triple};
 use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::{HipFatBinary, HipSymbols};
+use offload_formats::registration::openmp::{Blob, BlobSection, OpenMp};
+use offload_formats::registration::sycl::{Sycl, SyclImage};
+use offload_formats::registration::{ElfHost, Global};
 use programs::{Case, bfd, prefix, start_stop, succeed, table};
 
 /// Compilers of C for this host: gcc, which is `cc`, and clang.
@@ -401,5 +406,111 @@ fn makes_the_same_calls_on_aarch64() {
         let calls = if layout == EntryLayout::V19 { 8 } else { 9 };
         assert_eq!(x86_64.lines().count(), calls + 3, "{x86_64}");
         assert_eq!(aarch64, x86_64, "{layout:?}");
+    }
+}
+
+/// Each registration with usual images and with large ones: only names, flags and the type of the section differ, and
+/// only 64-bit words refer to it.
+#[test]
+fn refers_to_large_images_by_64_bit_pointers() {
+    let bytes = b"image";
+    let symbols = HipSymbols {
+        fat_binary: &["__hip_fatbin_1"],
+        handle: &[],
+    };
+    let fat_binary = |runtime, symbols| FatBinary {
+        runtime,
+        bytes,
+        tables: &[],
+        symbols,
+        globals: &[],
+    };
+    let blob = || Blob { bytes, image: 0..5 };
+    let openmp = |images, section| OpenMp {
+        images,
+        table: EntryTable::StartStop {
+            section: "llvm_offload_entries",
+            entries: &[],
+        },
+        section,
+        globals: &[],
+    };
+    let sycl = Sycl {
+        images: &[SyclImage {
+            bytes,
+            kind: ImageKind::OBJECT,
+            triple: "spirv64",
+            symbols: b"k",
+            compile_options: b"",
+            link_options: b"",
+        }],
+        section: BlobSection::Offloading,
+        globals: &[],
+    };
+    let blobs = [blob(), blob()];
+    let written = |placement| {
+        let machine = Machine::X86_64;
+        let host = ElfHost { machine, placement };
+        let hip = HipFatBinary { bytes, symbols };
+        [
+            (
+                ".nv_fatbin",
+                fat_binary(Runtime::Cuda, HipSymbols::default()).to_object(host),
+            ),
+            (
+                ".hip_fatbin",
+                fat_binary(Runtime::Hip, symbols).to_object(host),
+            ),
+            (".hip_fatbin", hip.to_object(host)),
+            (
+                ".llvm.offloading",
+                openmp(&blobs, BlobSection::Offloading).to_object(host),
+            ),
+            (
+                ".offloading.images",
+                openmp(&blobs, BlobSection::Finished).to_object(host),
+            ),
+            (".llvm.offloading", sycl.to_object(host)),
+        ]
+    };
+    let (usual, large) = (
+        written(ImagePlacement::Usual),
+        written(ImagePlacement::Large),
+    );
+    for ((name, usual), (_, large)) in usual.into_iter().zip(large) {
+        let (usual, large) = (usual.unwrap(), large.unwrap());
+        let [usual, large] = [&usual, &large].map(|bytes| object::File::parse(&bytes[..]).unwrap());
+        let images = large.section_by_name(&format!(".lrodata{name}")).unwrap();
+        let SectionFlags::Elf { sh_flags, .. } = images.flags() else {
+            panic!("{name}");
+        };
+        assert_eq!(sh_flags.0, 0x1000_0002, "{name}");
+        assert_eq!(images.kind(), object::SectionKind::ReadOnlyData, "{name}");
+        assert!(large.section_by_name(name).is_none());
+        assert_eq!(usual.sections().count(), large.sections().count());
+        for (usual, large) in usual.sections().zip(large.sections()) {
+            let (usual_name, large_name) = (usual.name().unwrap(), large.name().unwrap());
+            if usual_name != name {
+                assert_eq!(usual_name, large_name, "{name}");
+                assert_eq!(usual.flags(), large.flags(), "{name} {usual_name}");
+            }
+            if ![".shstrtab", ".strtab", ".symtab"].contains(&usual_name) {
+                assert_eq!(usual.data(), large.data(), "{name} {usual_name}");
+            }
+        }
+        for section in large.sections() {
+            for (_, relocation) in section.relocations() {
+                let RelocationTarget::Symbol(symbol) = relocation.target() else {
+                    continue;
+                };
+                let symbol = large.symbol_by_index(symbol).unwrap();
+                let r_type = RelocationFlags::Elf {
+                    r_type: object::elf::R_X86_64_64,
+                };
+                if symbol.section_index() == Some(images.index()) {
+                    assert_eq!(relocation.flags(), r_type, "{name}");
+                }
+            }
+        }
     }
 }

@@ -20,6 +20,7 @@ mod linker_behaviours;
 mod linker_bundles;
 mod linker_differential;
 mod linker_gpu;
+mod linker_large;
 mod linker_process;
 mod linker_programs;
 mod linker_registration;

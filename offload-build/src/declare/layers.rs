@@ -116,10 +116,11 @@ fn check_features(source: Source<'_>, modules: &[Settings]) -> Result<(), Error>
 }
 
 /// Variables of ours that are no keys: of a build script, of the tools, and of tests.
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 10] = [
     "CC",
     "DRY_RUN",
     "KINDS",
+    "LARGE_IMAGES",
     "LLVM",
     "LOG",
     "MAX_DECOMPRESSED_SIZE",

@@ -65,6 +65,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         ),
         hosts: hosts.clone(),
         host: form,
+        largest_usual: module.largest_usual,
         unique: context.unique.to_owned(),
         own: names.clone(),
         output: folder.join("registration.o"),

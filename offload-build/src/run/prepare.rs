@@ -154,6 +154,7 @@ fn image_library(
     let name = format!("{unique}_offload");
     Ok(Some(ImageLibrary {
         host: form,
+        largest_usual: module.largest_usual,
         unique: unique.to_owned(),
         library: out.join(host.static_library(&name)),
     }))

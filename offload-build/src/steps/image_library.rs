@@ -4,8 +4,10 @@
 use crate::declare::language::Container;
 use crate::error::{self, Error};
 use crate::files;
+use crate::steps::placement::placement;
 use offload_formats::container::archive::{self, Index, MemberPlan};
 use offload_formats::container::data_object::{DataHost, DataObject, DataSymbol};
+use offload_formats::container::large::ImagePlacement;
 use offload_formats::format::pieces::Piece;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,6 +16,8 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ImageLibrary {
     pub(crate) host: DataHost,
+    /// Largest total of images in usual sections in bytes.
+    pub(crate) largest_usual: u64,
     /// Start of its symbols, which no other module has.
     pub(crate) unique: String,
     pub(crate) library: PathBuf,
@@ -57,14 +61,25 @@ impl ImageLibrary {
         })
     }
 
-    /// Writes the library. A library that already has these bytes is left alone.
-    pub(crate) fn write(&self, containers: &[LinkedContainer<'_>]) -> Result<(), Error> {
+    /// Writes the library, and returns where a program has the images. A library that already has these bytes is left
+    /// alone.
+    pub(crate) fn write(
+        &self,
+        containers: &[LinkedContainer<'_>],
+    ) -> Result<ImagePlacement, Error> {
+        let elf = match self.host {
+            DataHost::Elf(machine) => Some(machine),
+            DataHost::Coff => None,
+        };
+        let total = containers.iter().map(|container| container.size).sum();
+        let placement = placement(elf, total, self.largest_usual)?;
         let mut members = Vec::new();
         for (input, container) in containers.iter().enumerate() {
             let symbols = container.data_symbols();
             let (section, alignment) = section(container.container);
             let object = DataObject {
                 section,
+                placement,
                 alignment,
                 symbols: &symbols,
             };
@@ -88,7 +103,8 @@ impl ImageLibrary {
         let wrong = |problem| Error::because(self.library.display(), problem);
         let inputs: Vec<&Path> = containers.iter().map(|container| container.file).collect();
         files::write_pieces(&self.library, &layout.map_err(wrong)?, &inputs)
-            .map_err(error::io(&self.library))
+            .map_err(error::io(&self.library))?;
+        Ok(placement)
     }
 }
 

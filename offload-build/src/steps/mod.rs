@@ -11,6 +11,7 @@ pub(crate) mod images;
 pub(crate) mod kernel_functions;
 pub(crate) mod kernel_headers;
 pub(crate) mod pack;
+pub(crate) mod placement;
 pub(crate) mod register;
 pub(crate) mod shared;
 pub(crate) mod step;

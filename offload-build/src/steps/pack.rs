@@ -10,7 +10,9 @@ use crate::messages::Failure;
 use crate::steps::digests::Digests;
 use crate::steps::image_library::{self, ImageLibrary, LinkedContainer};
 use crate::steps::images::{Images, Packed, PartImages, no_kernel};
+use crate::steps::placement::placement;
 use crate::steps::step::{Done, Made, Step};
+use offload_formats::container::large::ImagePlacement;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -102,6 +104,10 @@ impl Packing {
         for (index, (container, images, described)) in checked.into_iter().enumerate() {
             let packed = container.write(&images)?;
             drop(images);
+            if self.library.is_none() {
+                // Rust includes them among the program's data.
+                placement(None, packed.bytes.len() as u64, u64::MAX)?;
+            }
             let warning = packed.warning.iter();
             warnings.extend(warning.map(|text| format!("warning: {text}\n")));
             parts.push(PartFile {
@@ -121,7 +127,12 @@ impl Packing {
             }
         }
         if let Some(library) = &self.library {
-            library.write(&linked)?;
+            let is_large = library.write(&linked)? == ImagePlacement::Large;
+            let mut all = self.containers.iter();
+            if is_large && all.any(|container| container.images.are_a_plain_bundle()) {
+                let text = "warning: large images are in a section of large data; `compress = \"zstd\"` makes them smaller\n";
+                warnings.push_str(text);
+            }
         }
         let file = HostFile::of_parts(self.module.clone(), parts, self.skipped.clone());
         let (text, path) = (file.to_string(), self.host_file());
@@ -230,7 +241,10 @@ impl Step for ContainerFile {
     fn execute(&self, _digests: &Digests) -> Result<Done, Failure> {
         let images = self.images.read()?;
         self.images.described(&images)?;
-        Ok(Done::with_warning(self.write(&images)?.warning))
+        let packed = self.write(&images)?;
+        // The compiler puts them among the program's data.
+        placement(None, packed.bytes.len() as u64, u64::MAX)?;
+        Ok(Done::with_warning(packed.warning))
     }
 
     fn made(&self, _reads: Vec<PathBuf>) -> Made {

@@ -12,6 +12,7 @@ use crate::steps::host_objects::entries::{Entries, EntryPlace, Named};
 use crate::steps::host_objects::own::Own;
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::images::{Images, Packed, consecutive, joined, no_kernel};
+use crate::steps::placement::placement;
 use crate::steps::step::{Done, Made, Step};
 use offload_formats::format::offload_entry::EntryLayout;
 use offload_formats::registration::deferred::Deferred;
@@ -31,6 +32,8 @@ pub(crate) struct Registration {
     pub(crate) images: Images,
     pub(crate) hosts: Vec<PathBuf>,
     pub(crate) host: HostFormat,
+    /// Largest total of images in usual sections in bytes.
+    pub(crate) largest_usual: u64,
     /// Unique in the whole program: prefix of symbols.
     pub(crate) unique: String,
     /// Its own names; nothing if the last link registers the images.
@@ -98,7 +101,8 @@ impl Registration {
             section: BlobSection::Finished,
             globals: &symbols.globals(),
         };
-        let object = registration.to_host_object(self.host);
+        let placement = placement(self.host.elf(), size, self.largest_usual)?;
+        let object = registration.to_host_object(self.host, placement);
         Ok(Written {
             object: object.map_err(Error::new)?,
             content: symbols.content(self),
@@ -138,7 +142,8 @@ impl Registration {
             symbols: HipSymbols::default(),
             globals: &symbols.globals(),
         };
-        let object = registration.to_host_object(self.host);
+        let placement = placement(self.host.elf(), bytes.len() as u64, self.largest_usual)?;
+        let object = registration.to_host_object(self.host, placement);
         Ok(Written {
             object: object.map_err(Error::new)?,
             content: symbols.content(self),

@@ -15,6 +15,7 @@ use object::elf;
 
 use super::coff::{CoffError, Listing};
 use super::elf::{Elf, ElfError};
+use super::large::{self, SHF_X86_64_LARGE};
 use crate::escape::terminal;
 use crate::format::bundles::{self, AnyBundle};
 use crate::format::bytes::{OutOfBounds, ReadAt};
@@ -89,11 +90,20 @@ impl<'d, R: ReadAt<'d>> BundleFinder<R> {
         let elf = Elf::parse(self.data, self.range.clone()).map_err(failed)?;
         for section in elf.sections() {
             let has_content = ![elf::SHT_NULL.0, elf::SHT_NOBITS.0].contains(&section.section_type);
-            if has_content && self.starts_with_bundle(section.offset, section.size) {
+            if !has_content {
+                continue;
+            }
+            // Large data of a linked file may start with other data.
+            let is_large = section.flags & SHF_X86_64_LARGE.0 != 0;
+            if is_large || self.starts_with_bundle(section.offset, section.size) {
                 let names = elf.names().map_err(failed)?;
-                let name = names.of(&section).map_err(failed)?.to_vec();
+                let name = names.of(&section).map_err(failed)?;
                 let range = elf.check(&section).map_err(failed)?;
-                self.bundles(Some(name), range)?;
+                for part in large::parts(self.data, name, range) {
+                    if self.starts_with_bundle(part.start, part.end - part.start) {
+                        self.bundles(Some(name.to_vec()), part)?;
+                    }
+                }
             }
         }
         Ok(())

@@ -4,7 +4,7 @@
 //! |---------|----------------------------------------------------------------|-------------------------------------------|
 //! | header  | 64 bytes                                                       | 20 bytes                                  |
 //! | headers | at the end                                                     | 40 bytes for the only section             |
-//! | content | allocated, read-only                                           | initialized, read-only                    |
+//! | content | allocated, read-only, large on request                         | initialized, read-only                    |
 //! | symbols | global, hidden objects with sizes                              | external                                  |
 //! | strings | one table of all names                                         | names of more than 8 bytes                |
 //!
@@ -17,6 +17,7 @@ use object::{elf, pe};
 
 use super::elf::Machine;
 use super::fields::{Fields, SectionHeader, elf_header};
+use super::large::ImagePlacement;
 use crate::format::pieces::Piece;
 
 /// A host whose linker reads the object.
@@ -31,8 +32,10 @@ pub enum DataHost {
 /// A section of data and its symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataObject<'a> {
-    /// Name of the section.
+    /// Usual name of the section.
     pub section: &'a str,
+    /// Placement by the linker; COFF has usual sections only.
+    pub placement: ImagePlacement,
     /// Alignment of the section in bytes, a power of two; COFF allows at most 8192.
     pub alignment: u64,
     /// Symbols in the section.
@@ -126,7 +129,8 @@ impl DataObject<'_> {
             strings.push(0);
             at
         };
-        let sections = [self.section, ".note.GNU-stack", ".symtab", ".strtab"].map(&mut name);
+        let section = self.placement.section(self.section);
+        let sections = [&*section, ".note.GNU-stack", ".symtab", ".strtab"].map(&mut name);
         let mut after = Fields::default();
         let end = START + size;
         let symbols_start = end.next_multiple_of(8);
@@ -145,7 +149,7 @@ impl DataObject<'_> {
         let headers = (end + after.0.len() as u64).next_multiple_of(8);
         after.zeros(headers - end - after.0.len() as u64);
         let symbols_size = strings_start - symbols_start;
-        let (allocated, strings_size) = (elf::SHF_ALLOC.0, strings.len() as u64);
+        let strings_size = strings.len() as u64;
         let [data, stack, symtab, strtab] = sections;
         // The first symbol is local; without `.note.GNU-stack` linkers make the stack executable.
         let program = elf::SHT_PROGBITS.0;
@@ -156,7 +160,7 @@ impl DataObject<'_> {
             (
                 data,
                 program,
-                allocated,
+                self.placement.flags().0,
                 content,
                 [0, 0],
                 [self.alignment, 0],
@@ -259,6 +263,7 @@ mod tests {
     fn object(host: DataHost, section: &str) -> Vec<u8> {
         let object = DataObject {
             section,
+            placement: ImagePlacement::Usual,
             alignment: 4096,
             symbols: &symbols(),
         };
@@ -314,10 +319,43 @@ mod tests {
         }
     }
 
+    /// `SHF_X86_64_LARGE` is 0x10000000 in the x86-64 psABI.
+    #[test]
+    fn writes_sections_of_large_data() {
+        let symbols = symbols();
+        let object = |placement| {
+            let object = DataObject {
+                section: ".hip_fatbin",
+                placement,
+                alignment: 4096,
+                symbols: &symbols,
+            };
+            let content = [Piece::Zeros(11)];
+            let pieces = object.to_pieces(DataHost::Elf(Machine::X86_64), &content);
+            to_bytes(&pieces.unwrap(), &[]).unwrap()
+        };
+        let large = object(ImagePlacement::Large);
+        let file = object::File::parse(&*large).unwrap();
+        let section = file.section_by_name(".lrodata.hip_fatbin").unwrap();
+        let SectionFlags::Elf { sh_flags, .. } = section.flags() else {
+            panic!("{:?}", section.flags());
+        };
+        assert_eq!(sh_flags.0, 0x1000_0002);
+        assert_eq!(section.align(), 4096);
+        let usual = object(ImagePlacement::Usual);
+        assert!(
+            object::File::parse(&*usual)
+                .unwrap()
+                .section_by_name(".hip_fatbin")
+                .is_some()
+        );
+    }
+
     #[test]
     fn rejects_what_the_format_cannot_express() {
         let object = |alignment| DataObject {
             section: ".x",
+            placement: ImagePlacement::Usual,
             alignment,
             symbols: &[],
         };

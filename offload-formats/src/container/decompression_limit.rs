@@ -1,6 +1,7 @@
 //! The limit on decompressed bundles and offload binaries: one setting of all tools and build scripts.
 
 use crate::container::find::INFLATE_LIMIT;
+use crate::container::sizes;
 
 /// Option of the tools, without dashes.
 pub const OPTION: &str = "max-decompressed-size";
@@ -25,16 +26,8 @@ impl DecompressionLimit {
     ///
     /// Returns a message if the value is not a size.
     pub fn parse(option: Option<&str>, variable: Option<&str>) -> Result<Self, String> {
-        let variable = variable.filter(|text| !text.is_empty());
-        let (name, text) = match (option, variable) {
-            (Some(text), _) => (format!("--{OPTION}"), text),
-            (None, Some(text)) => (VARIABLE.to_owned(), text),
-            (None, None) => return Ok(Self::default()),
-        };
-        let given = size(text).ok_or_else(|| {
-            format!("{name}: `{text}` is not a size; expected bytes, or a number with K, M, G or T")
-        })?;
-        Ok(Self { given: Some(given) })
+        let given = sizes::setting([OPTION, VARIABLE], option, variable)?;
+        Ok(Self { given })
     }
 
     /// Returns the limit in bytes for data decompressed to files: for each compressed bundle, and for all of a run.
@@ -50,44 +43,9 @@ impl DecompressionLimit {
     }
 }
 
-/// Reads a size; suffixes are powers of 1024.
-fn size(text: &str) -> Option<u64> {
-    let letters = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
-    let last = text.chars().last()?.to_ascii_uppercase();
-    let letter = letters.iter().find(|(letter, _)| *letter == last);
-    let (digits, shift) = match letter {
-        Some((_, shift)) => (text.get(..text.len().checked_sub(1)?)?, *shift),
-        None => (text, 0),
-    };
-    if digits.starts_with('+') {
-        return None;
-    }
-    let number: u64 = digits.parse().ok()?;
-    number.checked_mul(1 << shift)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn reads_sizes() {
-        for (text, expected) in [
-            ("0", Some(0)),
-            ("4096", Some(4096)),
-            ("3k", Some(3072)),
-            ("8G", Some(8 << 30)),
-            ("16777216T", None),
-            ("1GB", None),
-            ("+1", None),
-            ("-1", None),
-            ("G", None),
-            ("", None),
-            ("1\u{130}", None),
-        ] {
-            assert_eq!(size(text), expected, "{text}");
-        }
-    }
 
     #[test]
     fn prefers_the_option() {

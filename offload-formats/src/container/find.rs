@@ -3,7 +3,7 @@
 //! | file                    | place of offload binaries                                         |
 //! |-------------------------|-------------------------------------------------------------------|
 //! | offload binaries        | the file                                                          |
-//! | ELF                     | sections of type `0x6fff4c0b`, and ours of finished images        |
+//! | ELF                     | sections of type `0x6fff4c0b`, ours of finished images, `.lrodata` |
 //! | COFF object             | sections whose name starts with `.llvm.offloading`                |
 //! | PE image                | the same; names that the linker cut to `.llvm.of` or `.llvm`      |
 //! | Mach-O, also universal  | sections that start with an offload binary                        |
@@ -21,6 +21,7 @@ use std::sync::Arc;
 use super::archive::Archive;
 use super::coff::{CoffError, Listing};
 use super::elf::{self, Elf, FINISHED_SECTION, OFFLOADING_SECTION};
+use super::large::{self, LARGE_SECTION};
 use super::macho;
 use crate::format::bitcode;
 use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
@@ -290,12 +291,20 @@ impl<'d, R: ReadAt<'d>> ImageFinder<'_, R> {
             Look::All => Some(elf.names().map_err(FindProblem::Elf)?),
         };
         for section in elf.sections() {
-            let finished = match names {
-                Some(names) if section.index > 0 => {
-                    names.of(&section).map_err(FindProblem::Elf)? == FINISHED_SECTION.as_bytes()
-                }
-                _ => false,
+            let name = match names {
+                Some(names) if section.index > 0 => names.of(&section).map_err(FindProblem::Elf)?,
+                _ => b"",
             };
+            if name == LARGE_SECTION.as_bytes() {
+                let range = elf.check(&section).map_err(FindProblem::Elf)?;
+                for part in large::parts(self.data, name, range) {
+                    if Magic::at(self.data, part.clone()) == Magic::OffloadBinary {
+                        self.binaries(part, Some(section.index), Standing::Allocated)?;
+                    }
+                }
+                continue;
+            }
+            let finished = large::usual_name(name) == FINISHED_SECTION.as_bytes();
             let standing = match section.section_type {
                 _ if finished => Standing::Finished,
                 elf::SHT_LLVM_OFFLOADING if section.excluded() => Standing::Excluded,

@@ -47,11 +47,13 @@ mod find;
 #[cfg(feature = "tools")]
 pub mod inventory;
 pub mod kernels;
+pub mod large;
 mod macho;
 pub mod object_bundle;
 #[cfg(feature = "tools")]
 pub mod prune;
 pub(crate) mod relocatable;
+mod sizes;
 mod symbols;
 #[cfg(feature = "tools")]
 pub mod verify;

@@ -24,8 +24,7 @@ use super::machine::Operand;
 pub use super::runtime::Runtime;
 use super::runtime::image;
 use super::writer::{PRIORITY, Writer};
-use super::{Global, RegistrationError};
-use crate::container::elf::Machine;
+use super::{ElfHost, Global, RegistrationError};
 use crate::container::relocatable::SectionId;
 use crate::format::offload_entry;
 
@@ -59,7 +58,7 @@ impl<'a> FatBinary<'a> {
     /// # Errors
     ///
     /// If `host` has no machine code here, or a symbol exceeds the fat binary.
-    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, RegistrationError> {
+    pub fn to_object(&self, host: impl Into<ElfHost>) -> Result<Vec<u8>, RegistrationError> {
         let mut writer = Writer::new(host)?;
         let code = writer.code;
         let instructions = match self.runtime {

@@ -12,10 +12,10 @@
 
 use object::{SymbolKind, elf};
 
+use super::elf_host::ElfHost;
 use super::error::{RegistrationError, check_name};
 use super::runtime::{self, Runtime};
 use super::writer::Writer;
-use crate::container::elf::Machine;
 use crate::container::relocatable::SectionId;
 
 /// Symbols that objects of the older driver leave undefined. All symbols of a list are at the same
@@ -43,7 +43,7 @@ impl HipFatBinary<'_> {
     /// # Errors
     ///
     /// If `host` is not supported, or a name is empty or contains a NUL.
-    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, RegistrationError> {
+    pub fn to_object(&self, host: impl Into<ElfHost>) -> Result<Vec<u8>, RegistrationError> {
         let mut writer = Writer::new(host)?;
         let image = runtime::image(&mut writer, Runtime::Hip, self.bytes)?;
         self.symbols.define(&mut writer, image)?;

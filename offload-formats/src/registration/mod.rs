@@ -42,6 +42,7 @@ mod blob_section;
 mod c_source;
 pub mod coff;
 pub mod deferred;
+mod elf_host;
 mod entries;
 mod error;
 pub mod fat_binary;
@@ -58,6 +59,7 @@ pub mod sycl;
 mod writer;
 
 pub use deferred::NEEDS_OFFLOAD_LINK;
+pub use elf_host::ElfHost;
 pub use error::RegistrationError;
 pub use global::Global;
 pub use host_format::HostFormat;

@@ -22,8 +22,7 @@ pub use super::blob_section::BlobSection;
 pub use super::entries::EntryTable;
 use super::machine::Operand;
 use super::writer::{PRIORITY, Writer};
-use super::{Global, RegistrationError};
-use crate::container::elf::Machine;
+use super::{ElfHost, Global, RegistrationError};
 use crate::container::relocatable::SectionId;
 
 /// Registers images with libomptarget when the program starts.
@@ -70,7 +69,7 @@ impl<'a> OpenMp<'a> {
     /// # Errors
     ///
     /// If `host` has no machine code here, or an image or a symbol exceeds its blob.
-    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, RegistrationError> {
+    pub fn to_object(&self, host: impl Into<ElfHost>) -> Result<Vec<u8>, RegistrationError> {
         let count = i32::try_from(self.images.len()).map_err(|_| RegistrationError::Images {
             count: self.images.len(),
         })?;

@@ -128,8 +128,7 @@ pub(super) fn image<'a>(
     bytes: &'a [u8],
 ) -> Result<SectionId, RegistrationError> {
     let alignment = runtime.alignment();
-    let flags = elf::SHF_ALLOC;
-    let id = writer.section(runtime.section(), elf::SHT_PROGBITS, flags, alignment)?;
+    let id = writer.image_section(runtime.section(), elf::SHT_PROGBITS, alignment)?;
     let size = bytes.len() as u64;
     let content = runtime.content(bytes);
     writer.object.set_data(id, content, alignment);

@@ -22,8 +22,7 @@ use object::{SymbolKind, elf};
 pub use super::blob_section::BlobSection;
 use super::machine::{Operand, sycl_aarch64, sycl_x86_64};
 use super::writer::Writer;
-use super::{Global, RegistrationError};
-use crate::container::elf::Machine;
+use super::{ElfHost, Global, RegistrationError};
 use crate::container::relocatable::{SectionId, SymbolId};
 use crate::format::offload_entry::EntryLayout;
 use crate::names::{ImageKind, LlvmRelease, OffloadKind};
@@ -86,12 +85,13 @@ impl<'a> Sycl<'a> {
     ///
     /// If `host` has no machine code here, or there are more than 65,535 images. If an image's kind
     /// does not fit into a byte, or a triple or options contain a NUL.
-    pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, RegistrationError> {
+    pub fn to_object(&self, host: impl Into<ElfHost>) -> Result<Vec<u8>, RegistrationError> {
         let count = u16::try_from(self.images.len()).map_err(|_| RegistrationError::Images {
             count: self.images.len(),
         })?;
+        let host = host.into();
         let mut writer = Writer::new(host)?;
-        let instructions = match elf::Machine(host.number) {
+        let instructions = match elf::Machine(host.machine.number) {
             elf::EM_AARCH64 => &sycl_aarch64::SYCL,
             _ => &sycl_x86_64::SYCL,
         };

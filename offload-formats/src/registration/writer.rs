@@ -6,10 +6,12 @@ mod destructor;
 use object::{SymbolKind, elf};
 
 use super::blob_section::BlobSection;
+use super::elf_host::ElfHost;
 use super::error::{RegistrationError, check_alignment, check_name};
 use super::global::Global;
 use super::machine::{Code, Operand, StartupCode};
-use crate::container::elf::{Machine, SHT_LLVM_OFFLOADING};
+use crate::container::elf::SHT_LLVM_OFFLOADING;
+use crate::container::large::ImagePlacement;
 use crate::container::relocatable::{
     NewRelocation, NewSymbol, RelocatableObject, SectionId, SymbolId,
 };
@@ -20,16 +22,16 @@ pub(super) const PRIORITY: u16 = 101;
 /// An object for an ELF host.
 pub(super) struct Writer<'a> {
     pub(super) object: RelocatableObject<'a>,
-    host: Machine,
+    host: ElfHost,
     os_abi: elf::OsAbi,
     pub(super) code: &'static Code,
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(host: Machine) -> Result<Self, RegistrationError> {
-        let code = Code::of(host.number).ok_or(RegistrationError::Machine {
-            machine: host.number,
-        })?;
+    pub(super) fn new(host: impl Into<ElfHost>) -> Result<Self, RegistrationError> {
+        let host = host.into();
+        let machine = host.machine.number;
+        let code = Code::of(machine).ok_or(RegistrationError::Machine { machine })?;
         Ok(Self {
             object: RelocatableObject::default(),
             host,
@@ -230,11 +232,24 @@ impl<'a> Writer<'a> {
         &mut self,
         section: BlobSection,
     ) -> Result<SectionId, RegistrationError> {
-        let sh_type = match section {
-            BlobSection::Offloading => elf::SectionType(SHT_LLVM_OFFLOADING),
-            BlobSection::Finished => elf::SHT_PROGBITS,
+        let sh_type = match (section, self.host.placement) {
+            (BlobSection::Offloading, ImagePlacement::Usual) => {
+                elf::SectionType(SHT_LLVM_OFFLOADING)
+            }
+            _ => elf::SHT_PROGBITS,
         };
-        self.section(section.name(), sh_type, elf::SHF_ALLOC, 8)
+        self.image_section(section.name(), sh_type, 8)
+    }
+
+    /// Creates a section of images that is usually called `name`, still empty.
+    pub(super) fn image_section(
+        &mut self,
+        name: &str,
+        sh_type: elf::SectionType,
+        align: u64,
+    ) -> Result<SectionId, RegistrationError> {
+        let placement = self.host.placement;
+        self.section(&placement.section(name), sh_type, placement.flags(), align)
     }
 
     /// Declares that the stack is not executable; otherwise bfd warns.
@@ -245,7 +260,7 @@ impl<'a> Writer<'a> {
             elf::SectionFlags(0),
             1,
         )?;
-        let file = self.object.to_elf(self.host, self.os_abi.0);
+        let file = self.object.to_elf(self.host.machine, self.os_abi.0);
         file.map_err(RegistrationError::Object)
     }
 }

@@ -74,6 +74,11 @@ pub(crate) enum LinkError {
         first: (String, u64),
         second: (String, u64),
     },
+    /// A program cannot have images of this size, or its linker does not place them safely.
+    LargeImages {
+        problem: String,
+        hint: &'static str,
+    },
     Registration(registration::RegistrationError),
     /// The compiler fails for the host part of a bundle. `from` names file and member.
     HostPart {
@@ -109,7 +114,8 @@ impl LinkError {
             Self::Recursion
             | Self::NothingLinked { .. }
             | Self::Dropped { .. }
-            | Self::MixedEntries { .. } => return None,
+            | Self::MixedEntries { .. }
+            | Self::LargeImages { .. } => return None,
             // Messages of LLVM's tool.
             Self::NoLinkerPath | Self::HostLinker { .. } => return None,
         })
@@ -187,6 +193,9 @@ impl fmt::Display for LinkError {
                  hint: compile both with the same release of LLVM",
                 first.1, first.0, second.1, second.0
             ),
+            Self::LargeImages { problem, hint } => {
+                write!(f, "{problem} [OFF813]\nhint: {hint}")
+            }
             Self::HostPart { from, source } => {
                 write!(f, "{from}: its host part does not compile: {source}")
             }
@@ -194,14 +203,17 @@ impl fmt::Display for LinkError {
                 let problem = "the registration of the images does not compile";
                 write!(f, "{problem}: {source}")
             }
-            Self::Registration(source) => {
-                write!(f, "{source}")?;
-                match std::error::Error::source(source) {
-                    Some(inner) => write!(f, ": {inner}"),
-                    None => Ok(()),
-                }
-            }
+            Self::Registration(source) => with_cause(f, source),
         }
+    }
+}
+
+/// Writes an error and its cause.
+fn with_cause(f: &mut fmt::Formatter<'_>, error: &dyn std::error::Error) -> fmt::Result {
+    write!(f, "{error}")?;
+    match error.source() {
+        Some(cause) => write!(f, ": {cause}"),
+        None => Ok(()),
     }
 }
 

@@ -18,6 +18,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use offload_formats::container::elf::Machine;
+use offload_formats::container::large::{self, ImagePlacement};
 use offload_formats::format::offload_binary::{BinaryEntry, walk};
 use offload_formats::format::offload_entry;
 use offload_formats::format::pieces::Piece;
@@ -27,7 +28,7 @@ use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable
 use offload_formats::registration::hip_symbols::HipSymbols;
 use offload_formats::registration::openmp::{Blob, BlobSection, OpenMp};
 use offload_formats::registration::sycl::{Sycl, SyclImage};
-use offload_formats::registration::{self, HostFormat};
+use offload_formats::registration::{self, ElfHost, HostFormat};
 
 use crate::files::part;
 use crate::llvm_tool::{
@@ -171,7 +172,10 @@ fn fat_binary(
         globals: &[],
     };
     written(match form {
-        OutputForm::Object(host) => fat_binary.to_host_object(host),
+        OutputForm::Object(host) => {
+            let placement = placement(host, bytes.len())?;
+            fat_binary.to_host_object(host, placement)
+        }
         OutputForm::Ir => fat_binary.to_ir(&options.host).map(String::into_bytes),
         OutputForm::C => fat_binary.to_c(&absolute(input)?).map(String::into_bytes),
     })
@@ -197,7 +201,10 @@ fn openmp(
     let paths: Vec<PathBuf> = paths.collect::<Result<_, _>>()?;
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
     written(match form {
-        OutputForm::Object(host) => openmp.to_host_object(host),
+        OutputForm::Object(host) => {
+            let placement = placement(host, files.iter().map(Vec::len).sum())?;
+            openmp.to_host_object(host, placement)
+        }
         OutputForm::Ir => openmp.to_ir(&options.host).map(String::into_bytes),
         OutputForm::C => openmp.to_c(&paths).map(String::into_bytes),
     })
@@ -225,7 +232,10 @@ fn sycl(options: &WrapperOptions, form: OutputForm) -> Result<Vec<u8>, LlvmToolE
     };
     let refused = |text, hint: &str| Err(LlvmToolError::new(text).with_hint(Some(hint.into())));
     written(match form {
-        OutputForm::Object(HostFormat::Elf(machine)) => sycl.to_object(machine),
+        OutputForm::Object(host @ HostFormat::Elf(machine)) => {
+            let placement = placement(host, files.iter().map(Vec::len).sum())?;
+            sycl.to_object(ElfHost { machine, placement })
+        }
         OutputForm::Ir => sycl.to_ir(&options.host).map(String::into_bytes),
         OutputForm::Object(HostFormat::Coff(_)) => {
             return refused(
@@ -240,6 +250,15 @@ fn sycl(options: &WrapperOptions, form: OutputForm) -> Result<Vec<u8>, LlvmToolE
             );
         }
     })
+}
+
+/// Returns where the host's linker places `total` bytes of images.
+fn placement(host: HostFormat, total: usize) -> Result<ImagePlacement, LlvmToolError> {
+    let variable = std::env::var(large::LARGE_VARIABLE).ok();
+    let largest_usual = large::largest_usual(None, variable.as_deref());
+    let largest_usual = largest_usual.map_err(LlvmToolError::new)?;
+    let placement = ImagePlacement::choose(host.elf(), total as u64, largest_usual);
+    placement.map_err(|problem| LlvmToolError::new(format!("{problem} [OFF813]")))
 }
 
 /// Returns the section for the images.

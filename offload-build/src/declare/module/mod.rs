@@ -21,6 +21,7 @@ use crate::declare::settings::{Reach, Settings};
 use crate::environment::Environment;
 use crate::error::Error;
 use offload_formats::container::decompression_limit::{self, DecompressionLimit};
+use offload_formats::container::large;
 use offload_formats::format::compressed_bundle::Method;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -66,6 +67,8 @@ pub(crate) struct Module {
     pub(crate) missing: Missing,
     /// The limit on what compressed images become.
     pub(crate) decompressed: DecompressionLimit,
+    /// Largest total of images in usual sections in bytes.
+    pub(crate) largest_usual: u64,
     /// Hints about targets, as the manifest spells them, shown if something fails.
     doubts: Vec<(String, String)>,
     /// The error of a value that names an SDK which is not installed.
@@ -164,9 +167,12 @@ impl Module {
         let container = choices::container(settings, language, has_host_code, &targets)?;
         let decompressed = environment.variable(decompression_limit::VARIABLE);
         let decompressed = DecompressionLimit::parse(None, decompressed.as_deref());
+        let largest_usual = environment.variable(large::LARGE_VARIABLE);
+        let largest_usual = large::largest_usual(None, largest_usual.as_deref());
         let doubts = doubts(settings, &targets);
         Ok(Self {
             decompressed: decompressed.map_err(Error::new)?,
+            largest_usual: largest_usual.map_err(Error::new)?,
             sources,
             kernel_crate,
             sources_without_sdk: BTreeSet::new(),

@@ -11,7 +11,9 @@ use crate::generate::{Described, Place, Ptx, SourceName};
 use crate::steps::images::planned::PlannedImage;
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_formats::container::kernels::Argument;
-use offload_formats::format::compressed_bundle::{self, Compression, Method};
+use offload_formats::format::compressed_bundle::{
+    self, CompressedBundleVersion, Compression, Method,
+};
 use offload_formats::format::hip_bundle::{self, hip_bundle};
 use offload_formats::names::ImageKind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -184,6 +186,11 @@ impl Images {
         }
     }
 
+    /// Tells whether the container is a bundle that could be compressed.
+    pub(crate) fn are_a_plain_bundle(&self) -> bool {
+        self.container == Container::Bundle && self.compress.is_none()
+    }
+
     fn bundle(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
         let ids = self.planned.iter().map(|image| {
             let processor = image.target.id.to_string();
@@ -196,8 +203,7 @@ impl Images {
             None => (bundle.bytes, bundle.images),
             Some((method, level)) => {
                 let how = Compression {
-                    // Every runtime that reads compressed ones reads this.
-                    version: compressed_bundle::CompressedBundleVersion::V2,
+                    version: CompressedBundleVersion::for_any_runtime(bundle.bytes.len() as u64),
                     method,
                     level,
                     ..Compression::default()

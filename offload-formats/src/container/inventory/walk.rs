@@ -14,7 +14,8 @@ use super::identity::{Identity, ImageForm};
 use crate::container::archive::Archive;
 use crate::container::bundled::{BundledEntry, DeviceTarget, Unpacking};
 use crate::container::coff::{CoffError, Listing};
-use crate::container::elf::{Elf, FINISHED_SECTION, SHT_LLVM_OFFLOADING};
+use crate::container::elf::{Elf, ElfError, FINISHED_SECTION, SHT_LLVM_OFFLOADING};
+use crate::container::large::{self, LARGE_SECTION, usual_name};
 use crate::container::object_bundle::{BUNDLE_SECTION, whole_bundle_sections};
 use crate::container::{Standing, macho};
 use crate::format::bitcode;
@@ -225,13 +226,19 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
                 continue;
             }
             let standing = match name {
-                _ if name == FINISHED_SECTION.as_bytes() => Standing::Finished,
+                _ if usual_name(name) == FINISHED_SECTION.as_bytes() => Standing::Finished,
                 _ if section.allocated() => Standing::Allocated,
                 _ => Standing::Excluded,
             };
             let is_offloading = section.section_type == SHT_LLVM_OFFLOADING;
             let end = section.offset.saturating_add(section.size);
-            if is_offloading || self.has_images(section.offset..end.min(range.end)) {
+            let has_images = || self.has_images(section.offset..end.min(range.end));
+            if name == LARGE_SECTION.as_bytes() {
+                let content = elf.check(&section);
+                for part in large::parts(self.data, name, content.unwrap_or(0..0)) {
+                    self.in_section(name, standing, Ok::<_, ElfError>(part));
+                }
+            } else if is_offloading || has_images() {
                 self.in_section(name, standing, elf.check(&section));
             }
         }

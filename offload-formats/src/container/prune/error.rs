@@ -85,6 +85,11 @@ pub enum PruneProblem {
         /// Size of the bytes.
         size: u64,
     },
+    /// A section of a linked file with images for several runtimes, or with other data, too.
+    MixedFormats {
+        /// Offset of the other data.
+        offset: u64,
+    },
     /// A pointer into a bundle or fat binary, not to its start.
     Inside {
         /// The pointer's kind: `relocation`, `symbol`, `wrapper`.
@@ -135,6 +140,7 @@ impl PruneProblem {
                 | Self::NoDescriptor { .. }
                 | Self::BundleSections
                 | Self::NestedArchive
+                | Self::MixedFormats { .. }
         )
     }
 
@@ -231,6 +237,10 @@ impl fmt::Display for PruneProblem {
             Self::Trailing { offset, size } => {
                 write!(f, "{size:#x} bytes at offset {offset:#x} are not a bundle")
             }
+            Self::MixedFormats { offset } => write!(
+                f,
+                "bundles or CUDA fat binaries share the section with the other data at offset {offset:#x}"
+            ),
             Self::Inside { what, address } => write!(
                 f,
                 "a {what} points to address {address:#x}, inside of device code"

@@ -17,7 +17,7 @@ use super::binaries::binary_units;
 use super::choice::PruneChoice;
 use super::elf_headers::{ElfHeaders, Relocation64, SectionHeader64, Symbol64, records};
 use super::error::{PruneError, PruneProblem};
-use super::units::{PruneCounts, PrunedFile, PrunedUnit, UNIT_SECTIONS, units};
+use super::units::{PruneCounts, PrunedFile, PrunedUnit, is_unit_section, units};
 use crate::container::elf::SHT_LLVM_OFFLOADING;
 use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
@@ -91,7 +91,7 @@ pub(super) fn object<'d, R: ReadAt<'d>>(
     for index in 1..headers.sections.len() {
         let header = headers.section(index);
         let name = headers.name(index);
-        let is_named = UNIT_SECTIONS.iter().any(|unit| name == unit.as_bytes());
+        let is_named = is_unit_section(name);
         if !header.has_content() || header.size == 0 {
             continue;
         }

@@ -14,6 +14,7 @@ use super::layout::{MovedBlock, PruneLayout, UnitSection};
 use super::pointers::{AddressMap, pointers};
 use super::tables::ImageTables;
 use super::units::{PruneCounts, PrunedFile, UNIT_SECTIONS, units};
+use crate::container::large::{self, LARGE_SECTION};
 use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
 use crate::format::pieces::Piece;
@@ -26,21 +27,23 @@ pub(super) fn linked<'d, R: ReadAt<'d>>(
     limit: u64,
 ) -> Result<PrunedFile, PruneError> {
     let (mut sections, mut counts) = (Vec::new(), PruneCounts::default());
-    for name in UNIT_SECTIONS {
+    for name in UNIT_SECTIONS.into_iter().chain([LARGE_SECTION]) {
         let Some(index) = headers.find(name) else {
             continue;
         };
         let header = headers.section(index);
-        let has_units = matches!(
-            Magic::at(data, header.range()),
-            Magic::Bundle | Magic::CompressedBundle | Magic::Fatbin
-        );
-        if header.size == 0 || !header.is_allocated() || !has_units {
+        if header.size == 0 || !header.is_allocated() {
             continue;
         }
         let here = |problem| PruneError::in_section(name.as_bytes(), problem);
-        let units = units(data, header.range(), choice, limit, &mut counts).map_err(here)?;
-        sections.push(UnitSection::new(headers, index, units).map_err(here)?);
+        let parts = unit_parts(data, name.as_bytes(), header.range());
+        let mut all = Vec::new();
+        for part in parts.map_err(here)? {
+            all.extend(units(data, part, choice, limit, &mut counts).map_err(here)?);
+        }
+        if !all.is_empty() {
+            sections.push(UnitSection::new(headers, index, all).map_err(here)?);
+        }
     }
     let (mut tables, mut left) = (ImageTables::default(), Vec::new());
     match ImageTables::read(data, headers, choice, limit) {
@@ -71,6 +74,43 @@ pub(super) fn linked<'d, R: ReadAt<'d>>(
     let file = rewriter.file(counts).map_err(PruneError::whole)?;
     Ok(PrunedFile { left, ..file })
 }
+
+/// Returns the parts of a section, if they have bundles or fat binaries; otherwise none.
+///
+/// # Errors
+///
+/// Fails if only some of them do, or the section has other data, too: units would be placed over it.
+fn unit_parts<'d, R: ReadAt<'d>>(
+    data: R,
+    name: &[u8],
+    section: Range<u64>,
+) -> Result<Vec<Range<u64>>, PruneProblem> {
+    let parts = large::parts(data, name, section.clone());
+    let has_units = |part: &Range<u64>| {
+        matches!(
+            Magic::at(data, part.clone()),
+            Magic::Bundle | Magic::CompressedBundle | Magic::Fatbin
+        )
+    };
+    if !parts.iter().any(has_units) {
+        return Ok(Vec::new());
+    }
+    let mut position = section.start;
+    let end = section.end..section.end;
+    for part in parts.iter().chain(std::iter::once(&end)) {
+        let gap = part.start.saturating_sub(position);
+        let bytes = data.read_at(position, gap.min(LARGEST_GAP)).unwrap_or(&[1]);
+        let is_padding = gap < LARGEST_GAP && bytes.iter().all(|byte| *byte == 0);
+        if !is_padding || !(part.is_empty() || has_units(part)) {
+            return Err(PruneProblem::MixedFormats { offset: position });
+        }
+        position = part.end;
+    }
+    Ok(parts)
+}
+
+/// Alignment of bundles in bytes, which no gap before one reaches.
+const LARGEST_GAP: u64 = 4096;
 
 struct Rewriter<'a, R> {
     data: R,

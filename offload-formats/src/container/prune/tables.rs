@@ -21,7 +21,7 @@ use super::elf_headers::{ElfHeaders, Relocation64, SectionHeader64, records};
 use super::error::{PruneError, PruneProblem};
 use super::layout::{PruneLayout, UnitSection};
 use super::pointers::{ADDEND, RelocationKind, Words, packed_addresses, symbol_values};
-use super::units::{PruneCounts, UNIT_SECTIONS};
+use super::units::{PruneCounts, is_unit_section};
 use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
 use crate::format::offload_binary;
@@ -351,7 +351,7 @@ impl LoadedWords {
             return found;
         }
         for (section, name) in headers.sections.iter().zip(&headers.names) {
-            let is_unit = UNIT_SECTIONS.iter().any(|unit| unit.as_bytes() == name);
+            let is_unit = is_unit_section(name);
             let is_data = section.has_content()
                 && section.is_allocated()
                 && section.flags & elf::SHF_EXECINSTR.0 == 0

@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::choice::PruneChoice;
 use super::error::{PruneError, PruneProblem};
 use super::recompress::recompressed;
+use crate::container::large;
 use crate::format::bundle::{self, Bundle, BundleImage, BundleLayout};
 use crate::format::bundles::{self, AnyBundle};
 use crate::format::bytes::{Cursor, ReadAt};
@@ -23,6 +24,12 @@ const FATBIN_ALIGNMENT: u64 = 8;
 
 /// Sections of bundles and fat binaries.
 pub(super) const UNIT_SECTIONS: [&str; 3] = [".hip_fatbin", ".nv_fatbin", "__nv_relfatbin"];
+
+/// Tells whether a section has bundles or fat binaries: one of [`UNIT_SECTIONS`], or its large form.
+pub(super) fn is_unit_section(name: &[u8]) -> bool {
+    let mut usual = UNIT_SECTIONS.iter();
+    usual.any(|usual| large::is_called(name, usual.as_bytes()))
+}
 
 /// A pruned file.
 #[derive(Clone, Debug, PartialEq, Eq)]

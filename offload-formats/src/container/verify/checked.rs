@@ -2,6 +2,7 @@
 
 use super::finding::FindingPlace;
 use crate::container::inventory::{ContainerFormat, ImageContainer, InventoryImage};
+use crate::container::large;
 
 /// Section of bundles that HIP's runtime gets.
 pub(super) const HIP_SECTION: &[u8] = b".hip_fatbin";
@@ -27,7 +28,7 @@ pub(super) fn is_for_hip(container: &ImageContainer) -> bool {
         return false;
     }
     match &container.section {
-        Some(name) => name == HIP_SECTION,
+        Some(name) => large::is_called(name, HIP_SECTION),
         None => container.members.is_empty() && container.images.iter().any(is_hip),
     }
 }

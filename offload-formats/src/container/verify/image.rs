@@ -10,6 +10,7 @@ use crate::container::Standing;
 use crate::container::elf::{Elf, SymbolPlace, SymbolTable};
 use crate::container::inventory::{ContainerFormat, ImageContainer, ImageForm, InventoryImage};
 use crate::container::kernels::{KernelError, kernels_within, ptx_kernels};
+use crate::container::large;
 use crate::escape::terminal;
 use crate::format::bytes::{Cursor, ReadAt};
 use crate::format::magic::Magic;
@@ -124,7 +125,8 @@ impl<'d, R: ReadAt<'d>> CheckedImage<'_, R> {
             image.form,
             Some(ImageForm::DeviceObject | ImageForm::Bitcode)
         );
-        let is_loaded = self.container.section.as_deref() == Some(HIP_SECTION);
+        let section = self.container.section.as_deref();
+        let is_loaded = section.is_some_and(|name| large::is_called(name, HIP_SECTION));
         if is_unlinked && is_loaded && is_linked && self.is_amd() {
             let form = image.form.map_or("", ImageForm::name);
             add(

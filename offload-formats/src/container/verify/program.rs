@@ -7,7 +7,8 @@ use super::finding::{FindingPlace, Findings};
 use super::host_file::HostFile;
 use super::image::ImageKernels;
 use crate::container::elf::SymbolPlace;
-use crate::container::inventory::Inventory;
+use crate::container::inventory::{ContainerFormat, Inventory};
+use crate::container::large;
 use crate::escape::terminal;
 use crate::format::bytes::ReadAt;
 use crate::format::offload_entry::EntryLayout;
@@ -134,7 +135,13 @@ fn unregistered(inventory: &Inventory, registered: &Registered, findings: &mut F
     for container in &inventory.containers {
         let name = container.section.as_deref().unwrap_or_default();
         let is_free = !registered.offsets.contains(&container.range.start);
-        if container.members.is_empty() && REGISTERED.contains(&name) && is_free {
+        let is_registered = match container.format {
+            ContainerFormat::Bundle | ContainerFormat::Fatbin => {
+                REGISTERED.iter().any(|usual| large::is_called(name, usual))
+            }
+            _ => REGISTERED.contains(&name),
+        };
+        if container.members.is_empty() && is_registered && is_free {
             let place = FindingPlace::of(container);
             let text = "no wrapper points to it";
             findings.add(FindingCode::Unregistered, place, &text);

@@ -65,6 +65,20 @@ const READ_BUNDLES: [ReadBundles; 4] = [
     },
 ];
 
+impl CompressedBundleVersion {
+    /// Returns the version for a new bundle of `size` bytes whose runtime is unknown: 2, which every release reads that
+    /// reads compressed bundles. Its sizes have 32 bits, so the largest bundles get version 3.
+    #[must_use]
+    pub fn for_any_runtime(size: u64) -> Self {
+        // Incompressible data grow by less than this.
+        let largest = size.saturating_add(size / 128).saturating_add(1024);
+        match u32::try_from(largest) {
+            Ok(_) => Self::V2,
+            Err(_) => Self::V3,
+        }
+    }
+}
+
 impl HipRuntime {
     /// Returns a release by its numbers.
     #[must_use]
@@ -171,6 +185,18 @@ mod tests {
             assert!(text.parse::<HipRuntime>().is_err(), "{text}");
         }
         assert_eq!(HipRuntime::new(7, 0).to_string(), "rocm-7.0");
+    }
+
+    #[test]
+    fn prefers_the_version_that_all_releases_read() {
+        let version = CompressedBundleVersion::for_any_runtime;
+        assert_eq!(version(0), CompressedBundleVersion::V2);
+        assert_eq!(version(3 << 30), CompressedBundleVersion::V2);
+        assert_eq!(version((4 << 30) - 1), CompressedBundleVersion::V3);
+        assert_eq!(version(u64::MAX), CompressedBundleVersion::V3);
+        for release in HipRuntime::changes() {
+            assert!(release.versions().contains(&version(0)), "{release}");
+        }
     }
 
     /// Versions and methods in the libraries of bitsandbytes 0.49.2, which the compilers of ROCm 6.2 to 7.2 made.

@@ -145,6 +145,43 @@ impl Arguments {
         self.argv.clone()
     }
 
+    /// Returns a driver's options that select its linker: `-fuse-ld=`, `--ld-path=`, `-B`.
+    pub(crate) fn linker_flags(&self) -> Vec<OsString> {
+        let mut flags = Vec::new();
+        let mut texts = self.tokens.iter().map(|token| &token.text);
+        while let Some(text) = texts.next() {
+            let selects = |start: &&str| text.as_encoded_bytes().starts_with(start.as_bytes());
+            if !["-fuse-ld=", "--ld-path=", "-B"].iter().any(selects) {
+                continue;
+            }
+            flags.push(text.clone());
+            if text == "-B" {
+                flags.extend(texts.next().cloned());
+            }
+        }
+        flags
+    }
+
+    /// Tells whether the program contains the C library.
+    pub(crate) fn is_fully_static(&self) -> bool {
+        let has = |options: &[&str]| {
+            let mut texts = self.tokens.iter().map(|token| &token.text);
+            texts.any(|text| options.iter().any(|option| text == option))
+        };
+        match self.position {
+            Position::Driver => self.all_static,
+            // `-static` is `-Bstatic`, too, so a program with a dynamic linker may have it.
+            Position::Linker { .. } => {
+                has(&[
+                    "-static",
+                    "--static",
+                    "-no-dynamic-linker",
+                    "--no-dynamic-linker",
+                ]) && !has(&["-dynamic-linker", "--dynamic-linker", "-shared", "--shared"])
+            }
+        }
+    }
+
     /// Returns the quoting rules of the host's response files.
     #[must_use]
     pub(crate) fn quoting(&self) -> Quoting {

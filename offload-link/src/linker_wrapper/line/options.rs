@@ -7,6 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use offload_formats::container::large;
 use offload_formats::names::LlvmRelease;
 
 use crate::decompressed::{self, DecompressionLimit};
@@ -51,6 +52,7 @@ pub(crate) enum Own {
     PassRemarks(&'static str),
     Report,
     MaxDecompressedSize,
+    LargeImages,
     DroppedImage,
     PrintAbi,
     Version,
@@ -111,6 +113,7 @@ pub(crate) const OWN: &[Opt<Own>] = &[
     own(Own::Llvm, &["llvm"], Spelling::Equal, "Release whose entry table the host objects use (19 to 23, main); default: detected from the objects"),
     own(Own::Report, &["report"], Spelling::Equal, "text|json[:<file>]: report which images were found, linked and left out"),
     own(Own::MaxDecompressedSize, &[decompressed::OPTION], Spelling::Equal, decompressed::HELP),
+    own(Own::LargeImages, &[large::LARGE_OPTION], Spelling::Equal, "Largest total of images in usual sections of x86-64 ELF hosts: bytes, or a number with K, M, G or T; default 1G"),
     own(Own::DroppedImage, &["Werror=dropped-image"], Spelling::Flag, "Fail if an image that was found is not linked"),
     own(Own::PrintAbi, &["print-offload-abi"], Spelling::Flag, "Print this tool's name and version"),
 ];
@@ -312,6 +315,8 @@ pub(crate) struct LinkerOptions {
     pub report: Option<OsString>,
     /// Limit on decompressed data, as given.
     pub max_decompressed_size: Option<String>,
+    /// Largest total of images in usual sections, as given.
+    pub large_images: Option<String>,
     pub dropped_image_is_error: bool,
     pub answer: Option<Question>,
     /// The clang that wrote the command line, if an option shows it.
@@ -414,6 +419,7 @@ impl LinkerOptions {
             Own::MaxDecompressedSize => {
                 self.max_decompressed_size = Some(value.to_string_lossy().into_owned());
             }
+            Own::LargeImages => self.large_images = Some(value.to_string_lossy().into_owned()),
             Own::DroppedImage => self.dropped_image_is_error = true,
             Own::PrintAbi => self.answer = Some(Question::Abi),
             Own::Version => self.answer = Some(Question::Version),
@@ -470,6 +476,17 @@ impl LinkerOptions {
     pub(crate) fn max_decompressed_size(&self) -> Result<DecompressionLimit, LinkError> {
         let option = self.max_decompressed_size.as_deref();
         decompressed::limit(option).map_err(LinkError::Option)
+    }
+
+    /// Returns the largest total of images in usual sections in bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the option or its variable is not a size.
+    pub(crate) fn largest_usual(&self) -> Result<u64, LinkError> {
+        let option = self.large_images.as_deref();
+        let variable = std::env::var(large::LARGE_VARIABLE).ok();
+        large::largest_usual(option, variable.as_deref()).map_err(LinkError::Option)
     }
 
     /// Returns the release whose rules apply if the inputs do not show one: from `--llvm`, `OFFLOAD_LLVM`, the name

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use offload_build::tools::{Command, Search, cuda_fatbinary};
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
-use offload_formats::format::compressed_bundle::{self, Compression};
+use offload_formats::format::compressed_bundle::{self, CompressedBundleVersion, Compression};
 use offload_formats::format::hip_bundle::{self, ALIGNMENT, hip_bundle};
 use offload_formats::format::magic::Magic;
 use offload_formats::format::offload_binary::BinaryImage;
@@ -198,10 +198,9 @@ impl Packing<'_> {
         let how = Compression {
             level,
             version: match self.rules {
-                Rules::Llvm(release) if release <= LlvmRelease::V21 => {
-                    compressed_bundle::CompressedBundleVersion::V2
-                }
-                _ => compressed_bundle::CompressedBundleVersion::default(),
+                Rules::Ours => CompressedBundleVersion::for_any_runtime(bytes.len() as u64),
+                Rules::Llvm(release) if release <= LlvmRelease::V21 => CompressedBundleVersion::V2,
+                Rules::Llvm(_) => CompressedBundleVersion::V3,
             },
             threads: all_processors(),
             ..Compression::default()

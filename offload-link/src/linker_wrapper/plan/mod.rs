@@ -4,6 +4,7 @@ pub(crate) mod containers;
 pub(crate) mod device_link;
 pub(crate) mod from_c;
 pub(crate) mod override_image;
+pub(crate) mod placement;
 pub(crate) mod registration;
 pub(crate) mod rpath;
 pub(crate) mod runtime;

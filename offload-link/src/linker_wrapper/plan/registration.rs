@@ -5,6 +5,7 @@ use crate::linker_wrapper::choose::host_entries::HostEntries;
 use crate::linker_wrapper::line::family::Family;
 use object::elf;
 use offload_formats::container::elf::Machine;
+use offload_formats::container::large::ImagePlacement;
 use offload_formats::registration::coff::WindowsAbi;
 use std::path::Path;
 
@@ -14,7 +15,7 @@ use offload_formats::registration::fat_binary::{FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::{HipFatBinary, HipSymbols};
 use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
 use offload_formats::registration::sycl::{Sycl, SyclImage};
-use offload_formats::registration::{Global, HostFormat, NEEDS_OFFLOAD_LINK};
+use offload_formats::registration::{ElfHost, Global, HostFormat, NEEDS_OFFLOAD_LINK};
 
 use crate::files::part;
 use crate::linker_wrapper::error::LinkError;
@@ -25,21 +26,21 @@ use crate::linker_wrapper::plan::containers::{Container, ContainerContent};
 /// How objects for a host are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    Object(HostFormat),
+    Object(HostFormat, ImagePlacement),
     C,
 }
 
 impl Way {
     /// Returns the form for a host: machine code if there is some for it and no option requests C.
-    pub(crate) fn of(host: Machine, arguments: &Arguments) -> Self {
+    pub(crate) fn of(host: Machine, arguments: &Arguments, placement: ImagePlacement) -> Self {
         let x86_64 = host.number == elf::EM_X86_64.0;
         match arguments.family {
             _ if arguments.options.wrapper_from_c => Self::C,
             Family::Gnu if x86_64 || host.number == elf::EM_AARCH64.0 => {
-                Self::Object(HostFormat::Elf(host))
+                Self::Object(HostFormat::Elf(host), placement)
             }
-            Family::Coff if x86_64 => Self::Object(HostFormat::Coff(WindowsAbi::Msvc)),
-            Family::MinGw if x86_64 => Self::Object(HostFormat::Coff(WindowsAbi::Gnu)),
+            Family::Coff if x86_64 => Self::Object(HostFormat::Coff(WindowsAbi::Msvc), placement),
+            Family::MinGw if x86_64 => Self::Object(HostFormat::Coff(WindowsAbi::Gnu), placement),
             _ => Self::C,
         }
     }
@@ -74,14 +75,18 @@ pub(crate) enum Registration<'a> {
 impl Registration<'_> {
     /// Returns the object file; `None` if it must be compiled from C.
     pub(crate) fn to_object(&self, way: Way) -> Result<Option<Vec<u8>>, LinkError> {
-        let Way::Object(host) = way else {
+        let Way::Object(host, placement) = way else {
             return Ok(None);
         };
         Ok(Some(match (self, host) {
-            (Self::OpenMp(form), _) => form.to_host_object(host)?,
-            (Self::FatBinary(form), _) => form.to_host_object(host)?,
-            (Self::Symbols(form), HostFormat::Elf(machine)) => form.to_object(machine)?,
-            (Self::Sycl(form), HostFormat::Elf(machine)) => form.to_object(machine)?,
+            (Self::OpenMp(form), _) => form.to_host_object(host, placement)?,
+            (Self::FatBinary(form), _) => form.to_host_object(host, placement)?,
+            (Self::Symbols(form), HostFormat::Elf(machine)) => {
+                form.to_object(ElfHost { machine, placement })?
+            }
+            (Self::Sycl(form), HostFormat::Elf(machine)) => {
+                form.to_object(ElfHost { machine, placement })?
+            }
             (Self::Symbols(_) | Self::Sycl(_), HostFormat::Coff(_)) => return Ok(None),
         }))
     }

@@ -11,6 +11,7 @@ use offload_formats::container::elf::Machine;
 
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
+use crate::linker_wrapper::line::elf_linker::ElfLinker;
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::temporaries::Temporaries;
@@ -125,38 +126,30 @@ pub(crate) fn run(
     result.map_err(|source| start_error(&short, source))
 }
 
-/// Tells whether the host linker is lld, which needs an option to keep offload entries.
-pub(crate) fn is_lld(arguments: &Arguments, linker: &Command) -> bool {
-    if arguments.family != Family::Gnu {
-        return false; // the others have no such option, nor need it
-    }
-    let says_lld = |name: &OsStr| name.to_string_lossy().contains("lld");
-    let file = |path: &OsStr| Path::new(path).file_name().unwrap_or_default().to_owned();
+/// Returns the linker that links the program for an ELF host; a driver starts it.
+pub(crate) fn elf_linker(arguments: &Arguments, linker: &Command) -> ElfLinker {
     let driver = arguments.position == Position::Driver;
-    if let (true, Some(chosen)) = (driver, &arguments.chosen_linker) {
-        return says_lld(&file(chosen));
-    }
-    if !driver {
-        let program = linker.program().as_os_str();
-        // `ld` is a link to the installed linker, and reading that is faster than starting it.
-        let installed = Path::new(program).canonicalize().unwrap_or_default();
-        let names = [file(program), file(installed.as_os_str())];
-        if names.iter().any(|name| says_lld(name)) {
-            return true;
+    let program = linker.program().as_os_str();
+    // `ld` is a link to the installed linker, and reading that is faster than starting it.
+    let installed = || Path::new(program).canonicalize().ok();
+    let named = match (driver, arguments.chosen_linker.as_deref()) {
+        (true, chosen) => chosen.and_then(ElfLinker::of_name),
+        (false, _) => {
+            ElfLinker::of_name(program).or_else(|| ElfLinker::of_name(installed()?.as_os_str()))
         }
-        let is_other = |name: &OsString| {
-            let name = name.to_string_lossy();
-            [".bfd", ".gold", "mold"]
-                .iter()
-                .any(|end| name.ends_with(end))
+    };
+    named.unwrap_or_else(|| {
+        let question = match driver {
+            true => linker
+                .clone()
+                .args(arguments.linker_flags())
+                .arg("-Wl,--version"),
+            false => linker.clone().arg("--version"),
         };
-        if names.iter().any(is_other) {
-            return false;
-        }
-    }
-    let question = if driver { "-Wl,--version" } else { "--version" };
-    let asked = process(&linker.clone().arg(question)).output();
-    asked.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("LLD"))
+        let asked = process(&question).output();
+        let answer = asked.map(|asked| asked.stdout).unwrap_or_default();
+        ElfLinker::of_version(&String::from_utf8_lossy(&answer))
+    })
 }
 
 /// Returns the exit status like a shell.

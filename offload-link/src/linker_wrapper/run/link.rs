@@ -17,6 +17,7 @@ use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::{FileKind, Inputs};
 use crate::linker_wrapper::inputs::host_objects;
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
+use crate::linker_wrapper::line::elf_linker::ElfLinker;
 use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::line::options::Jobs;
 use crate::linker_wrapper::line::programs;
@@ -24,7 +25,8 @@ use crate::linker_wrapper::plan::containers::{Container, ContainerContent, Packi
 use crate::linker_wrapper::plan::device_link::{self, DeviceLink, Missing};
 use crate::linker_wrapper::plan::from_c::CSource;
 use crate::linker_wrapper::plan::override_image;
-use crate::linker_wrapper::plan::registration::{self, Registration};
+use crate::linker_wrapper::plan::placement::PlacedImages;
+use crate::linker_wrapper::plan::registration::{self, Registration, Way};
 use crate::linker_wrapper::plan::rpath;
 use crate::linker_wrapper::plan::runtime::{RuntimeFolders, runtime_libraries};
 use crate::linker_wrapper::report::fates::{Fate, Report, write_beside};
@@ -333,13 +335,16 @@ impl Link<'_> {
         if !containers.is_empty() && !arguments.relocatable && !as_llvm {
             flags = self.keep_entries();
         }
+        let placed = self.placed(&entries, containers, host)?;
+        flags.extend_from_slice(&placed.flags);
         flags.extend_from_slice(runtime);
         // A second link is necessary if a relocatable link loaded other entries than expected.
         for _ in 0..2 {
             let mut objects = Vec::new();
             for container in containers {
                 registration::forms(&entries, container, arguments.relocatable, |name, form| {
-                    objects.push(self.registration(name, form, host, workplace)?);
+                    let way = Way::of(host, arguments, placed.placement);
+                    objects.push(self.registration(name, form, way, host, workplace)?);
                     Ok(())
                 })?;
             }
@@ -373,11 +378,38 @@ impl Link<'_> {
         )))
     }
 
+    /// Decides where the host linker places the images of all registrations.
+    fn placed(
+        &self,
+        entries: &HostEntries,
+        containers: &[Container],
+        host: Machine,
+    ) -> Result<PlacedImages, LinkError> {
+        let arguments = &self.arguments;
+        let mut total = 0;
+        for container in containers {
+            registration::forms(entries, container, arguments.relocatable, |_, form| {
+                total += form
+                    .blobs()
+                    .iter()
+                    .map(|blob| blob.len() as u64)
+                    .sum::<u64>();
+                Ok(())
+            })?;
+        }
+        PlacedImages::of(total, host, arguments, || self.elf_linker())
+    }
+
+    fn elf_linker(&self) -> ElfLinker {
+        host_linker::elf_linker(&self.arguments, &self.linker)
+    }
+
     /// Makes the object that registers a container, and returns its path.
     fn registration(
         &self,
         name: &str,
         form: &Registration<'_>,
+        way: Way,
         host: Machine,
         workplace: &Workplace,
     ) -> Result<PathBuf, LinkError> {
@@ -387,7 +419,7 @@ impl Link<'_> {
         if options.print_registration {
             self.print_registration(name, form, host, workplace)?;
         }
-        if let Some(bytes) = form.to_object(registration::Way::of(host, arguments))? {
+        if let Some(bytes) = form.to_object(way)? {
             let shown = object.display();
             self.actions
                 .note(format_args!("registration object {shown}"));
@@ -430,7 +462,7 @@ impl Link<'_> {
 
     /// Keeps sections that only `__start_` and `__stop_` name, which lld removes by default.
     fn keep_entries(&self) -> Vec<OsString> {
-        if !host_linker::is_lld(&self.arguments, &self.linker) {
+        if !self.arguments.family.is_elf() || self.elf_linker() != ElfLinker::Lld {
             return Vec::new();
         }
         match self.arguments.position {
