@@ -541,7 +541,7 @@ fn compiles_nothing_that_another_machine_left_in_redis() {
             return;
         }
         let server = Redis::start(&redis);
-        let mut build = || {
+        let build = || {
             // Nothing in a cache of its own.
             let _ = fs::remove_dir_all(package.at("cache"));
             let mut script = script(&package);

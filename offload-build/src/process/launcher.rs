@@ -17,7 +17,7 @@ const SENDERS: [&str; 2] = ["distcc", "icecc"];
 /// host alone.
 const VARIABLES: [(&str, &str); 1] = [("CCACHE_PREFIX", "")];
 
-/// What sccache says if the compiler failed on another machine. Unless it is configured otherwise, clang gets text there that
+/// Words of sccache for a compiler that failed on another machine. By default clang gets text there that
 /// `-x hip-cpp-output` calls preprocessed.
 const SCCACHE_ELSEWHERE: &str = "sccache: Job failed on server";
 
