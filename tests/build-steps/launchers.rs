@@ -358,12 +358,14 @@ fn lets_no_cache_send_compiles_elsewhere() {
 struct Distccd {
     server: Child,
     port: u16,
+    log: PathBuf,
 }
 
 impl Distccd {
     fn start(package: &Package) -> Self {
         let port = free_port();
-        let log = fs::File::create(package.at("distccd.log")).unwrap();
+        let path = package.at(&format!("distccd-{port}.log"));
+        let log = fs::File::create(&path).unwrap();
         let mut command = Command::new("distccd");
         command
             .args([
@@ -385,9 +387,18 @@ impl Distccd {
             .stderr(log);
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let server = command.spawn().unwrap();
-        let server = Self { server, port };
+        let server = Self {
+            server,
+            port,
+            log: path,
+        };
         wait_for(port);
         server
+    }
+
+    fn compiled(&self) -> usize {
+        let log = fs::read_to_string(&self.log).unwrap();
+        log.matches("COMPILE_OK").count()
     }
 }
 
@@ -438,10 +449,9 @@ fn compiles_hip_and_cuda_on_other_machines_of_distcc() {
             .env("DISTCC_HOSTS", format!("127.0.0.1:{}", server.port))
             .env("DISTCC_FALLBACK", "0");
         let told = text(&script.output().unwrap());
-        drop(server);
         assert!(!told.contains("without the launcher"), "{told}");
-        let log = fs::read_to_string(package.at("distccd.log")).unwrap();
-        assert_eq!(log.matches("COMPILE_OK").count(), count, "{log}");
+        assert_eq!(server.compiled(), count, "{keys}");
+        drop(server);
         assert!(results(&package) == plain, "{keys}");
 
         // A header changes; there is no server any more.
@@ -451,6 +461,101 @@ fn compiles_hip_and_cuda_on_other_machines_of_distcc() {
             assert!(told.contains("compiled without the launcher: `"), "{told}");
             assert!(results(&package) != plain);
         }
+    }
+}
+
+#[test]
+fn divides_compiles_between_two_machines_of_distcc() {
+    let Some(package) = package(HIP) else {
+        return;
+    };
+    if support::tool("distcc", &["distccd"]).is_none() {
+        return;
+    }
+    let (plain, _) = cold(&package, &mut script(&package));
+    fs::remove_dir_all(package.at("target")).unwrap();
+    open_to_all(&package);
+    // A compile on a server waits for another one, so that both servers are needed.
+    let shim = fs::read_to_string(package.at("llvm/bin/clang")).unwrap();
+    let wait = format!(
+        "case \"$*\" in *.ii\\ *) : > {0}/$$; for i in $(seq 100); do \
+         [ $(ls {0} | wc -l) -ge 2 ] && break; sleep 0.1; done;; esac\nexec ",
+        package.at("waiting").display()
+    );
+    package.put("llvm/bin/clang", &shim.replace("exec ", &wait));
+    fs::create_dir(package.at("waiting")).unwrap();
+    fs::set_permissions(package.at("waiting"), fs::Permissions::from_mode(0o777)).unwrap();
+    let servers = [Distccd::start(&package), Distccd::start(&package)];
+    let hosts = servers
+        .each_ref()
+        .map(|server| format!("127.0.0.1:{}/1", server.port));
+    let mut script = script(&package);
+    script
+        .env("OFFLOAD_LAUNCHER", "distcc")
+        .env("DISTCC_DIR", package.at("distcc"))
+        .env("DISTCC_HOSTS", hosts.join(" "))
+        .env("DISTCC_FALLBACK", "0");
+    let told = text(&script.output().unwrap());
+    assert!(!told.contains("without the launcher"), "{told}");
+    let counts = servers.each_ref().map(Distccd::compiled);
+    assert_eq!(counts.iter().sum::<usize>(), 4, "{counts:?}");
+    assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+    assert!(results(&package) == plain);
+}
+
+/// A server of Redis on a port of its own, gone with this value.
+struct Redis(Child, u16);
+
+impl Redis {
+    fn start(program: &Path) -> Self {
+        let port = free_port();
+        let mut command = Command::new(program);
+        command
+            .args(["--bind", "127.0.0.1", "--save", "", "--port"])
+            .arg(port.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        let server = Self(command.spawn().unwrap(), port);
+        wait_for(port);
+        server
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn compiles_nothing_that_another_machine_left_in_redis() {
+    let Some(redis) = support::tool("redis", &["redis-server"]) else {
+        return;
+    };
+    for (keys, count) in LANGUAGES {
+        let Some(package) = package(keys) else {
+            return;
+        };
+        if support::tool("ccache", &["ccache"]).is_none() || skips(keys) {
+            return;
+        }
+        let server = Redis::start(&redis);
+        let build = || {
+            // Nothing in a cache of its own.
+            let _ = fs::remove_dir_all(package.at("cache"));
+            let mut script = script(&package);
+            with_ccache(&package, &mut script);
+            let store = format!("redis://127.0.0.1:{}", server.1);
+            cold(&package, script.env("CCACHE_REMOTE_STORAGE", store))
+        };
+        let (first, started) = build();
+        assert!(started >= count, "{keys}");
+        let (second, started) = build();
+        assert_eq!(started, 0, "{keys}");
+        // A manifest and a result for each.
+        assert_eq!(counted(&package, "remote_storage_hit"), count, "{keys}");
+        assert!(first == second, "{keys}");
     }
 }
 
@@ -535,6 +640,67 @@ fn plans_what_a_launcher_starts() {
         assert!(line.contains(dependencies), "{line}");
     }
     assert_eq!(plan.matches("bin/wrap").count(), 3, "{plan}");
+}
+
+#[test]
+fn plans_why_a_compile_is_not_sent() {
+    let numbers = "names of OpenMP's kernels contain the numbers of their file";
+    let name = "the object contains the name of its source";
+    let images = "the compiler reads images, and no cache knows that";
+    let images_of_sources = format!("{HOSTED_MACHINE}images = \"source\"\n");
+    let cases = [
+        (HIP, "distcc", 4, None),
+        (OPENMP, "icecc", 0, Some((numbers, 3))),
+        (HOSTED, "distcc", 2, Some((name, 2))),
+        (HOSTED_MACHINE, "ccache", 6, None),
+        // Two compiles and two assemblers.
+        (&images_of_sources, "ccache", 4, Some((images, 2))),
+    ];
+    for (keys, launcher, launched, reason) in cases {
+        let Some(package) = package(keys) else {
+            return;
+        };
+        stand_in(&package, &format!("bin/{launcher}"), "exec \"$@\"");
+        let mut script = script(&package);
+        script
+            .env("OFFLOAD_LAUNCHER", format!("bin/{launcher}"))
+            .env("OFFLOAD_DRY_RUN", "1");
+        let plan = String::from_utf8(script.output().unwrap().stderr).unwrap();
+        let starts = format!("/bin/{launcher} ");
+        assert_eq!(plan.matches(&starts).count(), launched, "{keys}{plan}");
+        let said = plan.matches("# without the launcher: ").count();
+        assert_eq!(said, reason.map_or(0, |(_, count)| count), "{keys}{plan}");
+        if let Some((reason, count)) = reason {
+            assert_eq!(plan.matches(reason).count(), count, "{keys}{plan}");
+        }
+    }
+}
+
+#[test]
+fn says_what_other_machines_of_sccache_need() {
+    let Some(package) = package(HIP) else {
+        return;
+    };
+    // What sccache 0.16.0 says of a compiler that failed on another machine.
+    let lines = "echo 'sccache: Job failed on server 10.77.0.2:10501:' >&2\nexit 254";
+    stand_in(&package, "bin/sccache", lines);
+    let mut script = script(&package);
+    let told = text(
+        &script
+            .env("OFFLOAD_LAUNCHER", "bin/sccache")
+            .output()
+            .unwrap(),
+    );
+    let hint = "hint: other machines of sccache compile device code only with `rewrite_includes_only = true` \
+                under `[dist]` of its configuration\n";
+    assert_eq!(told.matches(hint).count(), 4, "{told}");
+    stand_in(&package, "bin/sccache", "exit 254");
+    let _ = fs::remove_dir_all(package.at("target"));
+    let told = text(&script.output().unwrap());
+    assert!(
+        told.contains("without the launcher") && !told.contains("hint: "),
+        "{told}"
+    );
 }
 
 #[test]

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What `OFFLOAD_REQUIRE` may list, and where Debian has it besides `PATH`.
-const WORDS: [(&str, &[&str]); 16] = [
+const WORDS: [(&str, &[&str]); 17] = [
     ("llvm16", &["/usr/lib/llvm-16/bin"]),
     ("llvm19", &["/usr/lib/llvm-19/bin"]),
     ("llvm22", &["/usr/lib/llvm-22/bin"]),
@@ -44,6 +44,7 @@ const WORDS: [(&str, &[&str]); 16] = [
     ("ccache", &[]),
     ("distcc", &[]),
     ("sccache", &[]),
+    ("redis", &[]),
     ("mingw", &[]),
     ("wine", &["/usr/lib/wine"]),
 ];

@@ -13,7 +13,7 @@ use crate::installed::llvm::Llvm;
 use crate::installed::rustc::Rustc;
 use crate::installed::sdk;
 use crate::process::command::Command;
-use crate::process::launcher::{Launched, Launcher};
+use crate::process::launcher::{Launched, Launcher, Start};
 use crate::process::search::Search;
 use crate::steps::image_library::ImageLibrary;
 use crate::steps::kernel_headers;
@@ -148,7 +148,7 @@ impl Context<'_> {
         Task {
             title: format!("{} for {what_for}", shown.display()),
             commands: vec![command(&clang, &compile)],
-            launched: self.launched(
+            start: self.start(
                 module,
                 side,
                 |part| {
@@ -226,19 +226,19 @@ impl Context<'_> {
     }
 
     /// A compile as the launcher starts it.
-    fn launched(
+    fn start(
         &self,
         module: &Module,
         side: Side<'_>,
         command: impl Fn(Part<'_>) -> Command,
         output: &Path,
-    ) -> Option<Launched> {
-        let launcher = self.launcher?;
+    ) -> Start {
+        let Some(launcher) = self.launcher else {
+            return Start::Plain;
+        };
         let commands = match module.language {
             // No compile of a source: what IR costs is in the device link.
-            Language::Bitcode | Language::Rust | Language::Prebuilt => return None,
-            // Names of OpenMP's kernels hold numbers of files, which are others on another machine; host objects, and
-            // the cubins of nvcc, the name of the text that is sent.
+            Language::Bitcode | Language::Rust | Language::Prebuilt => return Start::Plain,
             Language::Hip | Language::Cuda
                 if launcher.sends()
                     && matches!(side, Side::Device(_))
@@ -250,10 +250,15 @@ impl Context<'_> {
                 let compile = command(Part::Compile(text));
                 vec![command(Part::Preprocess(text)), launcher.launch(&compile)]
             }
-            _ if launcher.sends() => return None,
+            Language::OpenMp if launcher.sends() => {
+                return Start::Here("names of OpenMP's kernels contain the numbers of their file");
+            }
+            _ if launcher.sends() => {
+                return Start::Here("the object contains the name of its source");
+            }
             _ => vec![launcher.launch(&command(Part::Whole))],
         };
-        Some(Launched { commands })
+        Start::Launched(Launched { commands })
     }
 }
 

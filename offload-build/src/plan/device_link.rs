@@ -9,6 +9,7 @@ use crate::files;
 use crate::generate::SourceName;
 use crate::installed::device_libraries::{self, DeviceLibraries};
 use crate::plan::context::Context;
+use crate::process::launcher::Start;
 use crate::process::search::NotFound;
 use crate::steps::task::finish::Finish;
 use crate::steps::task::joined::{self, Joined};
@@ -151,7 +152,7 @@ impl Context<'_> {
                 true => linker.plan_ptx(&job, &files::part(output))?,
                 false => linker.plan(&job, &files::part(output))?.commands,
             },
-            launched: None,
+            start: Start::Plain,
             inputs: files,
             depfile: None,
             output: output.to_owned(),

@@ -4,6 +4,7 @@ use crate::files;
 use crate::installed::llvm::Llvm;
 use crate::plan::context::Context;
 use crate::process::command::Command;
+use crate::process::launcher::Start;
 use crate::steps::archive::Archive;
 use crate::steps::host_objects::own::Own;
 use crate::steps::task::finish::Finish;
@@ -45,7 +46,7 @@ impl Context<'_> {
         Task {
             title: format!("host code and registration of `{module}`"),
             commands: vec![link],
-            launched: None,
+            start: Start::Plain,
             inputs,
             depfile: None,
             output: object.to_owned(),

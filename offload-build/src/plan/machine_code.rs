@@ -10,6 +10,7 @@ use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
 use crate::installed::llvm::Llvm;
 use crate::plan::context::Context;
+use crate::process::launcher::Start;
 use crate::steps::task::Task;
 use crate::steps::task::finish::Finish;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ impl Context<'_> {
         let processor = target.id.to_string();
         let assemble = device::assemble(&llvm.clang, &processor, &text, &task.output);
         let mut task = task;
-        if let (Some(launched), Some(launcher)) = (&mut task.launched, self.launcher) {
+        if let (Start::Launched(launched), Some(launcher)) = (&mut task.start, self.launcher) {
             // What is sent is worth it.
             launched.commands.push(match launcher.sends() {
                 true => assemble.clone(),

@@ -12,6 +12,7 @@ use crate::generate::source_names;
 use crate::plan::context::{self, Context};
 use crate::plan::device_link::APART_HINT;
 use crate::plan::stages::{Plan, Stage, step};
+use crate::process::launcher::Start;
 use crate::steps::describe::{DescribedPart, Description};
 use crate::steps::host_objects::own::{Own, Symbols};
 use crate::steps::images::planned::PlannedImage;
@@ -98,7 +99,7 @@ fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> T
     Task {
         title: "device link for all targets".to_owned(),
         commands: vec![command],
-        launched: None,
+        start: Start::Plain,
         inputs: objects.to_vec(),
         depfile: None,
         output,

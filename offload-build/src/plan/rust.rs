@@ -7,6 +7,7 @@ use crate::files;
 use crate::installed::rustc::Rustc;
 use crate::plan::context::Context;
 use crate::plan::stages::{Stage, step};
+use crate::process::launcher::Start;
 use crate::steps::kernel_functions::KernelFunctions;
 use crate::steps::shared::SharedStep;
 use crate::steps::step::Step;
@@ -214,7 +215,7 @@ impl Context<'_> {
         Task {
             title: String::new(),
             commands: Vec::new(),
-            launched: None,
+            start: Start::Plain,
             inputs: Vec::new(),
             depfile: None,
             output: output.to_owned(),

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::plan::artifacts::{self, Unit};
 use crate::plan::context::{self, Context};
 use crate::plan::stages::{Plan, Stage, step};
+use crate::process::launcher::Start;
 use crate::steps::describe::{DescribedPart, Description};
 use crate::steps::host_objects::own::{Own, Symbols};
 use crate::steps::images::{Images, PartImages};
@@ -105,7 +106,8 @@ fn host_compile(
         }
     });
     task.inputs.push(images.to_owned());
-    // A cache does not know that the compiler reads the images.
-    task.launched = None;
+    if task.start != Start::Plain {
+        task.start = Start::Here("the compiler reads images, and no cache knows that");
+    }
     task
 }

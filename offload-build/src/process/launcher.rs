@@ -17,6 +17,10 @@ const SENDERS: [&str; 2] = ["distcc", "icecc"];
 /// host alone.
 const VARIABLES: [(&str, &str); 1] = [("CCACHE_PREFIX", "")];
 
+/// Words of sccache for a compiler that failed on another machine. By default clang gets text there that
+/// `-x hip-cpp-output` calls preprocessed.
+const SCCACHE_ELSEWHERE: &str = "sccache: Job failed on server";
+
 /// A program with its arguments, to which a command line is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Launcher {
@@ -89,6 +93,17 @@ fn from(root: &Path, name: &str) -> String {
     }
 }
 
+/// How the commands of a task are started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// Without a launcher.
+    Plain,
+    /// Without the launcher that there is, for this reason.
+    Here(&'static str),
+    /// With a launcher.
+    Launched(Launched),
+}
+
 /// Commands in the place of others, with the same result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Launched {
@@ -102,6 +117,18 @@ impl Launched {
     pub(crate) fn variables(&self) -> Vec<(&'static str, OsString)> {
         let pairs = VARIABLES.iter();
         pairs.map(|(name, value)| (*name, value.into())).collect()
+    }
+
+    /// Returns a hint for messages of a launcher that failed, or nothing.
+    #[must_use]
+    pub(crate) fn hint(messages: &str) -> &'static str {
+        match messages.contains(SCCACHE_ELSEWHERE) {
+            true => {
+                "\nhint: other machines of sccache compile device code only with `rewrite_includes_only = true` \
+                 under `[dist]` of its configuration"
+            }
+            false => "",
+        }
     }
 }
 

@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::files;
 use crate::messages::Failure;
 use crate::process::command::{Command, CommandError, Quoted};
-use crate::process::launcher::Launched;
+use crate::process::launcher::{Launched, Start};
 use crate::process::temporary;
 use crate::steps::digests::{Digests, hex};
 use crate::steps::step::{Done, Made, Step};
@@ -46,8 +46,8 @@ pub(crate) struct Task {
     pub title: String,
     /// Commands, run in order.
     pub commands: Vec<Command>,
-    /// Commands that run instead, if there is a launcher.
-    pub launched: Option<Launched>,
+    /// How they are started.
+    pub start: Start,
     /// Files that the commands are known to read, besides those that `depfile` names.
     pub inputs: Vec<PathBuf>,
     /// The file in which a command lists the files that it read, for `make`.
@@ -188,9 +188,9 @@ impl Task {
     /// The commands that are run, if all goes well.
     #[must_use]
     pub(crate) fn started(&self) -> &[Command] {
-        match &self.launched {
-            Some(launched) => &launched.commands,
-            None => &self.commands,
+        match &self.start {
+            Start::Launched(launched) => &launched.commands,
+            Start::Plain | Start::Here(_) => &self.commands,
         }
     }
 
@@ -236,7 +236,9 @@ impl Task {
     /// Runs what stands for the commands where there is a launcher: their messages, or why its result is not taken,
     /// as a warning.
     fn launch(&self, part: &Path) -> Option<Result<String, String>> {
-        let launched = self.launched.as_ref()?;
+        let Start::Launched(launched) = &self.start else {
+            return None;
+        };
         let mut variables = launched.variables();
         variables.extend(temporary::variables(
             part.parent().unwrap_or(Path::new(".")),
@@ -253,8 +255,9 @@ impl Task {
             let _ = fs::remove_file(path);
         }
         Some(Err(format!(
-            "warning: compiled without the launcher: {}\n",
-            problem.trim_end()
+            "warning: compiled without the launcher: {}{}\n",
+            problem.trim_end(),
+            Launched::hint(&problem)
         )))
     }
 
@@ -332,9 +335,12 @@ impl Step for Task {
 
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "# {}", self.title)?;
-        match &self.launched {
-            Some(launched) => write!(f, "{launched}")?,
-            None => self
+        if let Start::Here(reason) = self.start {
+            writeln!(f, "# without the launcher: {reason}")?;
+        }
+        match &self.start {
+            Start::Launched(launched) => write!(f, "{launched}")?,
+            Start::Plain | Start::Here(_) => self
                 .commands
                 .iter()
                 .try_for_each(|command| writeln!(f, "{command}"))?,

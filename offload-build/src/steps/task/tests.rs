@@ -32,7 +32,7 @@ impl Bench {
         Task {
             title: "k.c".into(),
             commands: vec![Command::new("/bin/sh").args(["-c", &script])],
-            launched: None,
+            start: Start::Plain,
             inputs: vec![at("k.c")],
             depfile: Some(at("k.d")),
             output: at("k.out"),
@@ -138,7 +138,7 @@ fn runs_without_a_launcher_that_leaves_no_dependencies() {
     // As a cache that does not know the file: what an earlier run wrote lies there.
     let launched = bench.task("cat k.c k.h > k.out.part").commands;
     let mut task = bench.good();
-    task.launched = Some(Launched { commands: launched });
+    task.start = Start::Launched(Launched { commands: launched });
     let done = task.run(&Digests::default()).unwrap();
     let folder = bench.0.display();
     let problem = format!("compiled without the launcher: it gave no `{folder}/k.d`\n");
@@ -146,7 +146,7 @@ fn runs_without_a_launcher_that_leaves_no_dependencies() {
     assert_eq!(bench.starts_after(&task), 3);
     // With and without it the output is the same.
     assert_eq!(bench.starts_after(&bench.good()), 3);
-    task.launched = Some(Launched {
+    task.start = Start::Launched(Launched {
         commands: bench.good().commands,
     });
     bench.put("k.c", "three");
