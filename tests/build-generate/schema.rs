@@ -28,11 +28,11 @@ fn outcome(package: &Package, names: &[&str], missing: &str, compiler: &str) -> 
     let first = |level: &str| {
         let start = format!("cargo::{level}=");
         let line = told.lines().find_map(|line| line.strip_prefix(&start));
-        line.map(|line| line.replace(&format!("{}/", package.folder.path().display()), ""))
+        line.map(|line| line.replace(&format!("{}/", package.folder.root().display()), ""))
     };
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let said = said.replace(&format!("{}/", package.folder.path().display()), "");
+        let said = said.replace(&format!("{}/", package.folder.root().display()), "");
         let first = said.lines().next().unwrap_or_default();
         return Outcome::Error(first.trim_start_matches("Error: ").to_owned());
     }

@@ -490,7 +490,7 @@ fn searches(all: &Crate) -> Vec<String> {
             let is_one = |finding: &&[&str]| {
                 used.len() >= finding.len() && used.iter().zip(*finding).all(|(a, b)| a == b)
             };
-            if FINDING.iter().any(|finding| is_one(&finding)) {
+            if FINDING.iter().any(is_one) {
                 problems.push(format!("{path} names `{}`", used.join("::")));
             }
         }

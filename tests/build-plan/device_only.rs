@@ -69,7 +69,7 @@ fn program(package: &Package, main: &str) -> String {
     command
         .args(["-Dwarnings", "--edition=2024", "main.rs", "-o", "main"])
         .env("OUT_DIR", package.at(OUT))
-        .current_dir(package.folder.path());
+        .current_dir(package.folder.root());
     package.link_images(&mut command);
     support::run(&mut command);
     support::run(&mut Command::new(package.at("main")))
@@ -513,7 +513,7 @@ fn links_llvm_ir_of_any_compiler() {
     let compile = |source: &str, output: &str, options: &[&str]| {
         let mut command = Command::new(&clang);
         command
-            .current_dir(package.folder.path())
+            .current_dir(package.folder.root())
             .args([
                 "-nogpulib",
                 "-nogpuinc",

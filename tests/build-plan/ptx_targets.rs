@@ -176,7 +176,7 @@ fn makes_ptx_of_llvm_ir() {
     };
     for source in ["k", "helper"] {
         let mut command = Command::new(&clang);
-        command.current_dir(package.folder.path()).args([
+        command.current_dir(package.folder.root()).args([
             "-nogpulib",
             "-nogpuinc",
             "--offload-device-only",

@@ -248,7 +248,7 @@ fn registers_as(language: &str, keys: &str, header: &str, compiler: &Compiler<'_
             "-L",
         ])
         .arg(&runtime)
-        .current_dir(first.folder.path());
+        .current_dir(first.folder.root());
     let (mut main, mut calls) = (String::new(), String::new());
     for (package, end) in [(&first, "first"), (&second, "second")] {
         let mut script = package.script();

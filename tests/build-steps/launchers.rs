@@ -405,7 +405,7 @@ fn open_to_all(package: &Package) {
     let permit = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
-    permit(package.folder.path(), 0o755);
+    permit(package.folder.root(), 0o755);
     fs::create_dir(package.at("distcc")).unwrap();
     fs::write(package.at("starts"), "").unwrap();
     permit(&package.at("starts"), 0o666);
@@ -519,7 +519,7 @@ fn plans_what_a_launcher_starts() {
         .env("OFFLOAD_LAUNCHER", "bin/wrap -x")
         .env("OFFLOAD_DRY_RUN", "1");
     let plan = String::from_utf8(script.output().unwrap().stderr).unwrap();
-    let plan = plan.replace(&format!("{}/", package.folder.path().display()), "");
+    let plan = plan.replace(&format!("{}/", package.folder.root().display()), "");
     let start = "CCACHE_PREFIX= bin/wrap -x llvm/bin/clang --no-default-config -fopenmp ";
     let launched: Vec<&str> = plan
         .lines()

@@ -108,7 +108,7 @@ impl Cross {
 
     fn cc(&self) -> Command {
         let mut cc = Command::new(&self.cc);
-        cc.current_dir(self.package.folder.path());
+        cc.current_dir(self.package.folder.root());
         cc
     }
 
@@ -252,7 +252,7 @@ fn makes_archives_for_programs_for_another_processor() {
     // The compiler for that host is found by the first object.
     support::run(cross.cc().args(["-c", "main.c"]));
     let mut link = Command::new(env!("CARGO_BIN_EXE_offload-link"));
-    link.current_dir(cross.package.folder.path())
+    link.current_dir(cross.package.folder.root())
         .args(["main.o", "-o", "program", "-Lruntime", "-L"])
         .arg(&folder)
         .arg("-lpack");
@@ -289,7 +289,7 @@ fn links_the_example_for_another_processor() {
 
     support::run(cross.cc().arg("-c").arg(example.join("program/main.c")));
     let mut link = Command::new(env!("CARGO_BIN_EXE_offload-link"));
-    link.current_dir(cross.package.folder.path())
+    link.current_dir(cross.package.folder.root())
         .args(["-o", "scale", "main.o", "-L"])
         .arg(&folder)
         .args(["-lscale", "-Lruntime"]);

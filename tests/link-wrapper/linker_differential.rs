@@ -4,14 +4,15 @@
 //! [`as_llvm_writes`] is that difference, and nothing else may differ.
 
 use crate::support;
+use crate::support::folder::Folder;
 
 use std::fs;
+use std::ops::Deref;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use support::{Random, run, tool};
-use tempfile::TempDir;
 
 /// Random lines for each release.
 const LINES: usize = 400;
@@ -182,20 +183,28 @@ fn as_llvm_writes(line: &[String]) -> Vec<String> {
 }
 
 struct Place {
-    dir: TempDir,
+    dir: Folder,
     ours: PathBuf,
+}
+
+impl Deref for Place {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.dir
+    }
 }
 
 impl Place {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let ours = dir.path().join("clang-linker-wrapper");
+        let dir = Folder::new();
+        let ours = dir.path("clang-linker-wrapper");
         symlink(env!("CARGO_BIN_EXE_offload-link"), &ours).unwrap();
-        fs::create_dir(dir.path().join("d")).unwrap();
-        fs::write(dir.path().join("a.c"), "int a;").unwrap();
+        fs::create_dir(dir.path("d")).unwrap();
+        fs::write(dir.path("a.c"), "int a;").unwrap();
         let here = |program: &str| {
             let mut command = Command::new(program);
-            command.current_dir(dir.path());
+            command.current_dir(dir.root());
             command
         };
         run(here("cc").args(["-c", "a.c"]));
@@ -207,7 +216,7 @@ impl Place {
     fn host_line(&self, program: &Path, args: &[String]) -> Result<Vec<String>, String> {
         let output = Command::new(program)
             .args(args)
-            .current_dir(self.dir.path())
+            .current_dir(self.root())
             .env_remove("OFFLOAD_LINK_ACTIVE")
             .output()
             .unwrap();

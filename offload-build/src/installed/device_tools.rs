@@ -146,7 +146,8 @@ fn foreign_cpu(triple: &Triple, search: &Search) -> Option<ForeignCpu> {
     })
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
