@@ -554,7 +554,7 @@ fn takes_each_file_once_and_names_what_it_cannot_examine() {
     assert_eq!(
         fails("kernels/*.{c,cpp}"),
         "Cargo.toml:6:1: `kernels/*.{c,cpp}`: no such file [OFF506]\n\
-         hint: patterns have no braces: list a pattern for each"
+         hint: list one pattern for each: braces are not supported"
     );
 }
 
@@ -566,7 +566,7 @@ fn says_what_was_searched_for_a_missing_compiler() {
     let empty = package.at("empty");
     let mut script = package.script();
     let error = package.fails(script.env_remove("OFFLOAD_COMPILER").env("PATH", &empty));
-    assert!(error.starts_with("module `kernels`: no compiler for `openmp`: searched PATH for clang-24 to clang-16 and clang, none is in PATH [OFF601]\nhint: install clang "), "{error}");
+    assert!(error.starts_with("module `kernels`: no compiler for `openmp`: searched PATH for clang-24 to clang-16 and clang, found none in PATH [OFF601]\nhint: install clang "), "{error}");
     let mut script = package.script();
     let error = package.fails(script.env("OFFLOAD_COMPILER", "clang-99"));
     assert!(
@@ -1076,7 +1076,7 @@ fn says_which_target_or_language_is_meant() {
     let more = format!("compiler = \"{}\"\n", gcc.display());
     let error = fails("openmp", "gfx90a", &more);
     let start = format!(
-        "`compiler`: `{}` is not a clang: it says `gcc ",
+        "`compiler`: `{}` is not a clang: its version is `gcc ",
         gcc.display()
     );
     assert!(error.starts_with(&start), "{error}");

@@ -303,7 +303,7 @@ fn finds_nvcc_and_says_where_it_looked() {
     // nvcc cannot do without.
     let error = package.fails(script(&package).env("NVCC_CCBIN", "g++-none"));
     assert!(
-        error.starts_with("module `kernels`: `g++-none` not found (searched: PATH) [OFF605]\nhint: nvcc reads sources through "),
+        error.starts_with("module `kernels`: `g++-none` not found (searched: PATH) [OFF605]\nhint: nvcc needs a C++ compiler of the host: "),
         "{error}"
     );
     text(

@@ -100,7 +100,7 @@ fn says_why_a_rustc_compiles_no_kernels() {
             "toolchains/bare/rustc",
             missing("toolchains/bare/rustc") + " (`rustup component add rust-src` adds them)",
         ),
-        ("other/rustc", "is not a rustc: it says `hello`".to_owned()),
+        ("other/rustc", "is not a rustc: its version is `hello`".to_owned()),
         (
             "broken/rustc",
             "does not say what it is: `broken/rustc` failed (exit status: 3)".to_owned(),
@@ -140,7 +140,7 @@ fn needs_a_clang_that_reads_the_bitcode_of_the_rustc() {
     fs::remove_file(package.at("bin/clang-19")).unwrap();
     let error = package.fails(&mut script);
     assert!(
-        error.contains("with LLVM 22: none is in PATH [OFF601]\nhint: "),
+        error.contains("with LLVM 22: found none in PATH [OFF601]\nhint: "),
         "{error}"
     );
 }
@@ -203,7 +203,7 @@ fn says_what_is_wrong_with_the_crate() {
         ),
         (
             "crate = \".\"",
-            "Cargo.toml:5:1: `.`: this is the package itself: kernels need a crate of their own",
+            "Cargo.toml:5:1: `.`: this is the package itself: kernels need a separate crate",
         ),
         (
             "crate = \"no-library\"",

@@ -756,7 +756,7 @@ fn packs_images_that_were_there() {
     let error = package.fails(&mut build("\"images/k.bc\"", "\"gfx1100\""));
     assert!(
         error.contains(
-            "`images/k.bc` has something for no known processor (bitcode) [OFF510]\nhint: "
+            "`images/k.bc` has an image for an unknown processor (bitcode) [OFF510]\nhint: "
         ),
         "{error}"
     );

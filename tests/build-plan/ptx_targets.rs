@@ -156,7 +156,7 @@ fn leaves_ptx_out_where_nobody_makes_it() {
         .env("OFFLOAD_FLAGS", "-w")
         .env("OFFLOAD_MISSING", "skip");
     let told = text(&script.output().unwrap());
-    let note = "module `kernels`: no image for `compute_80`: `nvcc` makes PTX of each source by itself: set \
+    let note = "module `kernels`: no image for `compute_80`: `nvcc` makes PTX from each source separately: set \
                 `images = \"source\"`, or leave out `compiler`";
     assert!(told.contains(&format!("cargo::warning={note}\n")), "{told}");
     assert!(

@@ -503,8 +503,8 @@ fn takes_rustcs_wrapper_where_it_is_one_for_c() {
     assert_eq!(
         package.fails(&mut script(&package)),
         "Cargo.toml:9:1: `launcher`: `bin/ccache -v` not found (searched: bin/ccache) [OFF605]\n\
-         hint: install it (Debian: `apt install ccache`), or compile without one: `launcher = \"none\"`, \
-         OFFLOAD_LAUNCHER=none"
+         hint: install it (Debian: `apt install ccache`), or set `launcher = \"none\"` or OFFLOAD_LAUNCHER=none to \
+         compile without one"
     );
 }
 

@@ -634,7 +634,7 @@ fn says_what_is_missing_where_it_was_searched_and_how_to_get_it() {
         case.plan().unwrap_err(),
         "`libomptarget-amdgpu-gfx906.bc` not found (searched: lib, lib64, \
          lib/x86_64-unknown-linux-gnu, lib/x86_64-linux-gnu) [OFF606]\n\
-         hint: this LLVM has OpenMP's device runtime for gfx90a; name one of these, or take another release"
+         hint: this LLVM has OpenMP's device runtime for gfx90a; name one of these, or use another release"
     );
     let no_clang = Case {
         name: "no-clang",
