@@ -103,7 +103,7 @@ fn says_why_a_rustc_compiles_no_kernels() {
         ("other/rustc", "is not a rustc: its version is `hello`".to_owned()),
         (
             "broken/rustc",
-            "does not say what it is: `broken/rustc` failed (exit status: 3)".to_owned(),
+            "does not print its version: `broken/rustc` failed (exit status: 3)".to_owned(),
         ),
         ("absent/rustc", String::new()),
     ];
@@ -207,7 +207,7 @@ fn says_what_is_wrong_with_the_crate() {
         ),
         (
             "crate = \"no-library\"",
-            "Cargo.toml:5:1: `no-library`: kernels are a library, and there is no `src/lib.rs`",
+            "Cargo.toml:5:1: `no-library`: expected a library, found no `src/lib.rs`",
         ),
         (
             "crate = \"workspace\"",

@@ -330,7 +330,9 @@ fn says_where_the_runtime_of_another_host_was_searched() {
         assert!(lines[0].contains(searched), "{said}");
     }
     assert!(
-        said.contains("\nhint: programs for aarch64-unknown-linux-gnu need this library for their host "),
+        said.contains(
+            "\nhint: programs for aarch64-unknown-linux-gnu need this library for their host "
+        ),
         "{said}"
     );
     // Said once; the images for GPUs are there, and whoever links the program has the runtime.

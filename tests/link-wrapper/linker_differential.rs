@@ -6,16 +6,14 @@
 use crate::support;
 use crate::support::folder::Folder;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Deref;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{Random, run, tool};
-
-/// Random lines for each release.
-const LINES: usize = 400;
+use support::{Random, cases, run, tool};
 
 /// The linker's: an option or input, with what belongs to it.
 const LINKER: &[&[&str]] = &[
@@ -241,7 +239,8 @@ fn compare(release: &str, word: &str) {
     let mut random = Random::new();
     let mut own: Vec<&[&str]> = OWN.to_vec();
     own.extend(own_of(release));
-    for _ in 0..LINES {
+    let mut unused: BTreeSet<&[&str]> = LINKER.iter().chain(&own).copied().collect();
+    for _ in 0..cases(160, 400) {
         // A linker's argument first, so that `--` is the linker's; a folder for `-l`.
         let mut line = vec!["a.o".to_owned(), "-Ld".to_owned()];
         for _ in 0..random.below(12) {
@@ -249,6 +248,7 @@ fn compare(release: &str, word: &str) {
                 0 => random.pick(&own),
                 _ => random.pick(LINKER),
             };
+            unused.remove(words);
             line.extend(words.iter().map(|word| (*word).to_owned()));
         }
         for option in ["--linker-path=/bin/ld", "--dry-run"] {
@@ -262,6 +262,7 @@ fn compare(release: &str, word: &str) {
         let found = found.map(|line| as_llvm_writes(&line));
         assert_eq!(found, expected, "{release}: {line:?}");
     }
+    assert!(unused.is_empty(), "{release}: no line has {unused:?}");
 }
 
 #[test]

@@ -490,7 +490,8 @@ fn links_cuda_of_clang_19_with_a_newer_cuda() {
 
 #[test]
 fn registers_shared_libraries_apart_and_relocatable_objects_once() {
-    for place in [Place::hip("22"), Place::hip("19"), Place::cuda("22")] {
+    let places = [Place::hip("22"), Place::hip("19"), Place::cuda("22")];
+    for (number, place) in places.into_iter().enumerate() {
         let Some(place) = place else {
             continue;
         };
@@ -511,8 +512,12 @@ fn registers_shared_libraries_apart_and_relocatable_objects_once() {
             kernels(&expected, "launch"),
             ["_Z14in_the_libraryPi", "_Z5firstPi"]
         );
-        for (name, linker) in linkers() {
-            for way in OURS {
+        for (turn, (name, linker)) in linkers().into_iter().enumerate() {
+            for (index, way) in OURS.into_iter().enumerate() {
+                // One way with each linker, the other one in the next place.
+                if !crate::support::tests_all() && (number + turn + index) % 2 == 1 {
+                    continue;
+                }
                 step(way, &linker, &shared);
                 step(way, &linker, &program);
                 assert_eq!(place.calls("program"), expected, "{way:?} {name} shared");
