@@ -125,8 +125,8 @@ fn device_tools(
         let link = LinkTarget {
             triple: &target.triple,
             processor: &target.id.to_string(),
-            // Other links leave bitcode to clang and lld.
-            merges_bitcode: module.language == Language::OpenMp || target.triple.is_nvptx(),
+            // AMD's other links leave bitcode to clang and lld.
+            merges_bitcode: module.language == Language::OpenMp || !target.triple.is_amdgpu(),
         };
         DeviceTools::find(llvm, search, &link, Some(answers))
     };
