@@ -54,6 +54,7 @@ pub mod tools {
     #[cfg(feature = "tools")]
     pub use crate::device_link::{SourceText, spirv};
     pub use crate::error::with_code;
+    pub use crate::installed::device_tools::DeviceTools;
     pub use crate::installed::llvm::Llvm;
     pub use crate::process::command::{Command, CommandError, GUARD, Quoted, without_rustc};
     pub use crate::process::jobserver;

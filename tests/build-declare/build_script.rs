@@ -316,7 +316,7 @@ fn leaves_an_image_out_only_with_a_line_that_says_so() {
         "main.rs",
         "-Clink-args=-Wl,--unresolved-symbols=ignore-all",
     ]);
-    support::run(rustc.current_dir(package.folder.path()));
+    support::run(rustc.current_dir(package.folder.root()));
     let printed = support::run(&mut Command::new(package.at("main")));
     let start = "sm_80: `ptxas` not found (searched: /nonexistent/bin, ";
     assert!(
@@ -554,7 +554,7 @@ fn takes_each_file_once_and_names_what_it_cannot_examine() {
     assert_eq!(
         fails("kernels/*.{c,cpp}"),
         "Cargo.toml:6:1: `kernels/*.{c,cpp}`: no such file [OFF506]\n\
-         hint: patterns have no braces: list a pattern for each"
+         hint: list one pattern for each: braces are not supported"
     );
 }
 
@@ -566,7 +566,7 @@ fn says_what_was_searched_for_a_missing_compiler() {
     let empty = package.at("empty");
     let mut script = package.script();
     let error = package.fails(script.env_remove("OFFLOAD_COMPILER").env("PATH", &empty));
-    assert!(error.starts_with("module `kernels`: no compiler for `openmp`: searched PATH for clang-24 to clang-16 and clang, none is in PATH [OFF601]\nhint: install clang "), "{error}");
+    assert!(error.starts_with("module `kernels`: no compiler for `openmp`: searched PATH for clang-24 to clang-16 and clang, found none in PATH [OFF601]\nhint: install clang "), "{error}");
     let mut script = package.script();
     let error = package.fails(script.env("OFFLOAD_COMPILER", "clang-99"));
     assert!(
@@ -638,7 +638,7 @@ fn prints_the_plan_instead_of_building() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
     let plan = String::from_utf8(output.stderr).unwrap();
-    let plan = plan.replace(&format!("{}/", package.folder.path().display()), "");
+    let plan = plan.replace(&format!("{}/", package.folder.root().display()), "");
     let end = "\nError: none: this is a dry run (OFFLOAD_DRY_RUN), the plan is above, and nothing was built\n";
     assert!(plan.ends_with(end), "{plan}");
     let head = "\n# kernels/k.c for the host\nllvm/bin/clang --no-default-config -fopenmp -fopenmp-targets=x86_64-unknown-linux-gnu ";
@@ -683,7 +683,7 @@ fn leaves_nothing_half_written_when_the_disk_is_full() {
     limited
         .args(["-c", "trap '' XFSZ; ulimit -f 48; exec \"$0\""])
         .arg(script.get_program());
-    limited.env_clear().current_dir(package.folder.path());
+    limited.env_clear().current_dir(package.folder.root());
     limited.envs(
         script
             .get_envs()
@@ -1076,7 +1076,7 @@ fn says_which_target_or_language_is_meant() {
     let more = format!("compiler = \"{}\"\n", gcc.display());
     let error = fails("openmp", "gfx90a", &more);
     let start = format!(
-        "`compiler`: `{}` is not a clang: it says `gcc ",
+        "`compiler`: `{}` is not a clang: its version is `gcc ",
         gcc.display()
     );
     assert!(error.starts_with(&start), "{error}");
@@ -1225,7 +1225,7 @@ fn links_libraries_of_device_code() {
     let clang19 = support::tool("llvm19", &["clang"]).unwrap();
     let compile = |program: &Path, args: &[&str], output: &str| {
         let mut command = Command::new(program);
-        command.current_dir(package.folder.path()).args(args);
+        command.current_dir(package.folder.root()).args(args);
         support::run(command.args(["-c", "helper.c", "-o", output]));
     };
     let amd = [
@@ -1241,7 +1241,7 @@ fn links_libraries_of_device_code() {
     );
     compile(&clang, &["--target=x86_64-linux-gnu", "-fPIC"], "cpu.o");
     let mut bundle = Command::new(bundler);
-    bundle.current_dir(package.folder.path()).args([
+    bundle.current_dir(package.folder.root()).args([
         "-type=bc",
         "-targets=host-x86_64-unknown-linux-gnu-,openmp-amdgcn-amd-amdhsa--gfx90a,\
          openmp-x86_64-pc-linux-gnu-",
@@ -1254,7 +1254,7 @@ fn links_libraries_of_device_code() {
     let archive = |name: &str, member: &str| {
         let mut ar = Command::new("ar");
         support::run(
-            ar.current_dir(package.folder.path())
+            ar.current_dir(package.folder.root())
                 .args(["rcD", name, member]),
         );
     };

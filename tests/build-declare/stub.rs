@@ -56,7 +56,7 @@ fn runs(
     support::run(
         command
             .env("OUT_DIR", package.at(OUT))
-            .current_dir(package.folder.path()),
+            .current_dir(package.folder.root()),
     );
     (Command::new(package.at("main")).output().unwrap(), told)
 }

@@ -46,7 +46,7 @@ fn compiled(package: &Package, compiler: &mut Command, main: &str) -> String {
         .args(["-Dwarnings", "-Dunreachable_pub", "--edition=2024"])
         .args(["main.rs", "-o", "main"])
         .env("OUT_DIR", package.at(OUT))
-        .current_dir(package.folder.path());
+        .current_dir(package.folder.root());
     support::run(compiler);
     support::run(&mut Command::new(package.at("main")))
 }
@@ -99,7 +99,7 @@ fn passes_the_strict_lints_of_clippy() {
             .args(["-Dmissing_docs", "-Dunreachable_pub", "--edition=2024"])
             .args(["--emit=metadata", "--crate-type", kind, "main.rs"])
             .env("OUT_DIR", package.at(OUT))
-            .current_dir(package.folder.path());
+            .current_dir(package.folder.root());
         support::run(&mut strict);
     }
 }

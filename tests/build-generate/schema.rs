@@ -28,11 +28,11 @@ fn outcome(package: &Package, names: &[&str], missing: &str, compiler: &str) -> 
     let first = |level: &str| {
         let start = format!("cargo::{level}=");
         let line = told.lines().find_map(|line| line.strip_prefix(&start));
-        line.map(|line| line.replace(&format!("{}/", package.folder.path().display()), ""))
+        line.map(|line| line.replace(&format!("{}/", package.folder.root().display()), ""))
     };
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let said = said.replace(&format!("{}/", package.folder.path().display()), "");
+        let said = said.replace(&format!("{}/", package.folder.root().display()), "");
         let first = said.lines().next().unwrap_or_default();
         return Outcome::Error(first.trim_start_matches("Error: ").to_owned());
     }
@@ -193,7 +193,7 @@ fn says_what_was_searched_and_how_to_get_it() {
     let (searched, hint) = error.split_once('\n').unwrap();
     assert_eq!(
         searched,
-        "module `kernels`: no compiler for `cuda`: searched PATH for clang-24 to clang-16 and clang, none is in PATH [OFF601]"
+        "module `kernels`: no compiler for `cuda`: searched PATH for clang-24 to clang-16 and clang, found none in PATH [OFF601]"
     );
     assert!(
         hint.starts_with(&format!(
@@ -203,7 +203,7 @@ fn says_what_was_searched_and_how_to_get_it() {
     );
     assert!(
         hint.ends_with(
-            ", say `compiler = \"nvcc\"`, set `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER, \
+            ", set `compiler = \"nvcc\"`, set `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER, \
              or build without device code: OFFLOAD_MISSING=stub"
         ),
         "{hint}"

@@ -221,7 +221,7 @@ fn takes_a_clang_that_knows_all_targets() {
         let record = fs::read_to_string(package.at(OUT).join("offload/manifest.json")).unwrap();
         let record: serde_json::Value = serde_json::from_str(&record).unwrap();
         let path = PathBuf::from(record["modules"][0]["compiler"].as_str().unwrap());
-        path.strip_prefix(package.folder.path())
+        path.strip_prefix(package.folder.root())
             .unwrap()
             .display()
             .to_string()

@@ -252,7 +252,7 @@ fn finds_nvcc_and_says_where_it_looked() {
         let record = fs::read_to_string(package.at(OUT).join("offload/manifest.json")).unwrap();
         let record: serde_json::Value = serde_json::from_str(&record).unwrap();
         let path = PathBuf::from(record["modules"][0]["compiler"].as_str().unwrap());
-        path.strip_prefix(package.folder.path())
+        path.strip_prefix(package.folder.root())
             .unwrap()
             .display()
             .to_string()
@@ -303,7 +303,7 @@ fn finds_nvcc_and_says_where_it_looked() {
     // nvcc cannot do without.
     let error = package.fails(script(&package).env("NVCC_CCBIN", "g++-none"));
     assert!(
-        error.starts_with("module `kernels`: `g++-none` not found (searched: PATH) [OFF605]\nhint: nvcc reads sources through "),
+        error.starts_with("module `kernels`: `g++-none` not found (searched: PATH) [OFF605]\nhint: nvcc needs a C++ compiler of the host: "),
         "{error}"
     );
     text(

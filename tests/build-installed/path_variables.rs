@@ -35,7 +35,7 @@ fn script(package: &Package) -> Command {
 fn plan(package: &Package, script: &mut Command) -> String {
     let output = script.output().unwrap();
     let plan = String::from_utf8(output.stderr).unwrap();
-    plan.replace(&format!("{}/", package.folder.path().display()), "")
+    plan.replace(&format!("{}/", package.folder.root().display()), "")
 }
 
 #[test]

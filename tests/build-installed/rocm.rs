@@ -111,7 +111,7 @@ fn record(package: &Package) -> [String; 3] {
     let record = fs::read_to_string(package.at(OUT).join("offload/manifest.json")).unwrap();
     let record: serde_json::Value = serde_json::from_str(&record).unwrap();
     let module = &record["modules"][0];
-    let root = format!("{}/", package.folder.path().display());
+    let root = format!("{}/", package.folder.root().display());
     let texts = [
         &module["compiler"],
         &module["compiler_version"],
@@ -125,7 +125,7 @@ fn record(package: &Package) -> [String; 3] {
 fn started(package: &Package) -> Vec<String> {
     let log = fs::read_to_string(package.at("starts")).unwrap_or_default();
     let _ = fs::remove_file(package.at("starts"));
-    let root = format!("{}/", package.folder.path().display());
+    let root = format!("{}/", package.folder.root().display());
     log.lines().map(|line| line.replace(&root, "")).collect()
 }
 

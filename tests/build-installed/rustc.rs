@@ -100,10 +100,10 @@ fn says_why_a_rustc_compiles_no_kernels() {
             "toolchains/bare/rustc",
             missing("toolchains/bare/rustc") + " (`rustup component add rust-src` adds them)",
         ),
-        ("other/rustc", "is not a rustc: it says `hello`".to_owned()),
+        ("other/rustc", "is not a rustc: its version is `hello`".to_owned()),
         (
             "broken/rustc",
-            "does not say what it is: `broken/rustc` failed (exit status: 3)".to_owned(),
+            "does not print its version: `broken/rustc` failed (exit status: 3)".to_owned(),
         ),
         ("absent/rustc", String::new()),
     ];
@@ -140,7 +140,7 @@ fn needs_a_clang_that_reads_the_bitcode_of_the_rustc() {
     fs::remove_file(package.at("bin/clang-19")).unwrap();
     let error = package.fails(&mut script);
     assert!(
-        error.contains("with LLVM 22: none is in PATH [OFF601]\nhint: "),
+        error.contains("with LLVM 22: found none in PATH [OFF601]\nhint: "),
         "{error}"
     );
 }
@@ -203,11 +203,11 @@ fn says_what_is_wrong_with_the_crate() {
         ),
         (
             "crate = \".\"",
-            "Cargo.toml:5:1: `.`: this is the package itself: kernels need a crate of their own",
+            "Cargo.toml:5:1: `.`: this is the package itself: kernels need a separate crate",
         ),
         (
             "crate = \"no-library\"",
-            "Cargo.toml:5:1: `no-library`: kernels are a library, and there is no `src/lib.rs`",
+            "Cargo.toml:5:1: `no-library`: expected a library, found no `src/lib.rs`",
         ),
         (
             "crate = \"workspace\"",
@@ -271,7 +271,7 @@ fn keeps_the_rustc_of_the_manifest_beside_a_clang_for_all_packages() {
     let planned = |compiler: &str| {
         let mut script = script(&package);
         script.env("OFFLOAD_COMPILER", package.at(compiler));
-        plan(&mut script).replace(&format!("{}/", package.folder.path().display()), "")
+        plan(&mut script).replace(&format!("{}/", package.folder.root().display()), "")
     };
     let has = |plan: &str, word: &str| plan.lines().any(|line| line.contains(word));
 

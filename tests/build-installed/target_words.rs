@@ -96,7 +96,7 @@ fn compiles_for_all_processors_that_clang_and_ptxas_know() {
     // None can be asked.
     script.env("CUDA_PATH", "").env("PATH", "");
     let error = package.fails(&mut script);
-    let start = "CUDAARCHS: `all`: no compiler says which processors it supports";
+    let start = "CUDAARCHS: `all`: no compiler lists its processors";
     assert!(error.starts_with(start), "{error}");
 }
 

@@ -4,6 +4,7 @@
 //! - **Siblings**: below, in any folder, files and folders use each other without cycles. The file that declares them
 //!   counts as one of them: a child that needs something of its parent's file, which in turn uses the child, is a cycle.
 //! - **The world**: files, processes and variables are for the rooms that [`WORLD`] lets in.
+//! - **Planning**: the rooms of [`PLANNING`] get values. They search nothing, start nothing, and name no type that does.
 //!
 //! All of it is read from the parsed sources; code under `#[cfg(test)]` is free.
 
@@ -114,6 +115,7 @@ const WORLD: [(&str, &[&str]); 4] = [
             "offload-build/inputs",
             "offload-build/steps",
             "offload-build/run",
+            "offload-build/project",
             "offload-link",
         ],
     ),
@@ -133,6 +135,33 @@ const WORLD: [(&str, &[&str]); 4] = [
     ),
 ];
 
+/// Methods of paths that ask the file system: they count as `std::fs`.
+const PATH_METHODS: [&str; 9] = [
+    "canonicalize",
+    "exists",
+    "is_dir",
+    "is_file",
+    "is_symlink",
+    "read_dir",
+    "read_link",
+    "symlink_metadata",
+    "try_exists",
+];
+
+/// The rooms of `offload-build` that only make values of what others found.
+const PLANNING: [&str; 4] = ["compile", "device_link", "generate", "plan"];
+
+/// What those rooms may not name: the searches, the answers of programs, the variables.
+const FINDING: [&[&str]; 4] = [
+    &["process", "search", "Search"],
+    &["installed", "answers"],
+    &["installed", "machine"],
+    &["environment"],
+];
+
+/// Methods that those rooms may not call: of commands, and of an LLVM that looks into its folders.
+const FINDING_METHODS: [&str; 4] = ["run", "run_with", "sibling", "offload_runtime"];
+
 /// A path of a module in its crate: `["format", "bundle"]`. The crate's own file is `[]`.
 pub(crate) type Module = Vec<String>;
 
@@ -143,6 +172,8 @@ struct Source {
     used: BTreeSet<Module>,
     /// Paths into other crates, the standard library among them.
     foreign: BTreeSet<Vec<String>>,
+    /// Names after a dot: methods and fields.
+    called: BTreeSet<String>,
     /// `pub use`: the name here, and the path that it stands for.
     exported: BTreeMap<String, Module>,
 }
@@ -176,24 +207,30 @@ impl Crate {
 
     /// The module that defines what `path` names, through re-exports.
     fn owner(&self, path: &[String]) -> Module {
+        let path = self.resolved(path);
+        path[..self.depth(&path)].to_vec()
+    }
+
+    /// The number of parts of `path` that name a module.
+    fn depth(&self, path: &[String]) -> usize {
+        let mut depths = (0..=path.len()).rev();
+        depths
+            .find(|&depth| self.modules.contains_key(&path[..depth]))
+            .unwrap_or(0)
+    }
+
+    /// `path` with each re-export replaced by what it stands for.
+    fn resolved(&self, path: &[String]) -> Vec<String> {
         let mut path = path.to_vec();
         for _ in 0..8 {
-            let depth = (0..=path.len())
-                .rev()
-                .find(|&depth| self.modules.contains_key(&path[..depth]))
-                .unwrap_or(0);
-            let module = path[..depth].to_vec();
-            let Some(name) = path.get(depth) else {
-                return module;
-            };
-            let source = self.modules.get(&module);
-            match source.and_then(|source| source.exported.get(name)) {
-                Some(target) => {
-                    let rest = path[depth + 1..].iter().cloned();
-                    path = target.iter().cloned().chain(rest).collect();
-                }
-                None => return module,
-            }
+            let depth = self.depth(&path);
+            let exported = path.get(depth).and_then(|name| {
+                let source = self.modules.get(&path[..depth])?;
+                source.exported.get(name)
+            });
+            let Some(target) = exported else { break };
+            let rest = path[depth + 1..].iter();
+            path = target.iter().chain(rest).cloned().collect();
         }
         path
     }
@@ -357,7 +394,7 @@ impl Reader<'_> {
     /// The paths in code, also in the arguments of macros.
     fn tokens(&mut self, tokens: TokenStream, here: &Module) {
         let mut path: Vec<String> = Vec::new();
-        let mut colons = 0;
+        let (mut colons, mut after_dot) = (0, false);
         let flush = |reader: &mut Self, path: &mut Vec<String>| {
             // What a file passes on and also uses.
             let exported = path
@@ -388,12 +425,19 @@ impl Reader<'_> {
                         flush(self, &mut path);
                     }
                     path.push(ident.to_string());
-                    colons = 0;
+                    if after_dot {
+                        self.source.called.insert(ident.to_string());
+                    }
+                    (colons, after_dot) = (0, false);
                 }
                 TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
+                TokenTree::Punct(punct) if punct.as_char() == '.' => {
+                    flush(self, &mut path);
+                    after_dot = true;
+                }
                 TokenTree::Group(group) => {
                     flush(self, &mut path);
-                    colons = 0;
+                    (colons, after_dot) = (0, false);
                     let inner = group.stream();
                     if group.delimiter() != Delimiter::None || !inner.is_empty() {
                         self.tokens(inner, here);
@@ -401,12 +445,61 @@ impl Reader<'_> {
                 }
                 _ => {
                     flush(self, &mut path);
-                    colons = 0;
+                    (colons, after_dot) = (0, false);
                 }
             }
         }
         flush(self, &mut path);
     }
+}
+
+/// One line for each use of files, processes and variables in a room that [`WORLD`] does not let in.
+fn of_the_world(name: &str, all: &Crate) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (module, source) in &all.modules {
+        let path = format!("{name}/{}", module.join("/"));
+        for (word, allowed) in WORLD {
+            if allowed.iter().any(|allowed| path.starts_with(allowed)) {
+                continue;
+            }
+            let parts: Vec<String> = word.split("::").map(str::to_owned).collect();
+            if source.foreign.iter().any(|path| path.starts_with(&parts)) {
+                problems.push(format!("{path} uses `{word}`"));
+            }
+            let called = PATH_METHODS
+                .iter()
+                .filter(|method| source.called.contains(**method));
+            if word == "std::fs" {
+                problems.extend(called.map(|method| format!("{path} calls `{method}`")));
+            }
+        }
+    }
+    problems
+}
+
+/// One line for each search in a room that plans.
+fn searches(all: &Crate) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (module, source) in &all.modules {
+        let is_planning = |room: &String| PLANNING.contains(&room.as_str());
+        if !module.first().is_some_and(is_planning) {
+            continue;
+        }
+        let path = module.join("/");
+        for used in source.used.iter().map(|path| all.resolved(path)) {
+            let is_one = |finding: &&[&str]| {
+                used.len() >= finding.len() && used.iter().zip(*finding).all(|(a, b)| a == b)
+            };
+            if FINDING.iter().any(is_one) {
+                problems.push(format!("{path} names `{}`", used.join("::")));
+            }
+        }
+        let called = FINDING_METHODS
+            .iter()
+            .filter(|method| source.called.contains(**method));
+        problems.extend(called.map(|method| format!("{path} calls `{method}`")));
+    }
+    problems
 }
 
 pub(crate) fn attributes(item: &syn::Item) -> &[syn::Attribute] {
@@ -539,18 +632,24 @@ fn siblings_use_each_other_without_circles() {
 fn only_some_rooms_see_the_world() {
     let mut problems = Vec::new();
     for name in CRATES {
-        for (module, source) in &Crate::read(&source_folder(name)).modules {
-            let path = format!("{name}/{}", module.join("/"));
-            for (word, allowed) in WORLD {
-                let word: Vec<String> = word.split("::").map(str::to_owned).collect();
-                let uses = source.foreign.iter().any(|path| path.starts_with(&word));
-                if uses && !allowed.iter().any(|allowed| path.starts_with(allowed)) {
-                    problems.push(format!("{path} uses `{}`", word.join("::")));
-                }
-            }
-        }
+        problems.extend(of_the_world(name, &Crate::read(&source_folder(name))));
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn plans_are_made_without_searching() {
+    let all = Crate::read(&source_folder("offload-build"));
+    for room in PLANNING {
+        let count = all
+            .modules
+            .keys()
+            .filter(|module| module.first().is_some_and(|first| first == room))
+            .count();
+        assert!(count > 0, "no room `{room}`");
+    }
+    let problems = searches(&all).join("\n");
+    assert!(problems.is_empty(), "{problems}");
 }
 
 /// A crate of these modules and sources.
@@ -594,6 +693,57 @@ fn finds_uses_of_higher_rooms() {
     assert_eq!(problems("use std::high;"), "");
     let unlisted = crate_of(&[("", "mod new;"), ("new", "")]);
     assert_eq!(against_order(ROOMS, &[], &unlisted), ["`new` has no floor"]);
+}
+
+#[test]
+fn finds_searches_in_plans() {
+    let problems = |plan: &str| {
+        let search = "pub struct Search; pub struct NotFound; pub fn find() {}";
+        let sources = [
+            ("", "mod process; mod plan;"),
+            ("process", "pub mod search; pub use search::Search;"),
+            ("process/search", search),
+            ("plan", "mod link;"),
+            ("plan/link", plan),
+        ];
+        searches(&crate_of(&sources)).join("; ")
+    };
+    let named = "plan/link names `process::search::Search`";
+    assert_eq!(problems("use crate::process::search::Search;"), named);
+    assert_eq!(problems("use crate::process::Search;"), named, "re-export");
+    assert_eq!(
+        problems("fn f(s: &crate::process::search::Search) {}"),
+        named
+    );
+    assert_eq!(
+        problems("use crate::process::search::{NotFound, find};"),
+        ""
+    );
+    let called = "plan/link calls `run`";
+    assert_eq!(problems("fn f() { command.arg(1).run()?; }"), called);
+    assert_eq!(problems("fn f() { println!(\"{}\", c.run()) }"), called);
+    assert_eq!(problems("fn f() { crate::run(); let run = 0; }"), "");
+    assert_eq!(
+        problems("#[cfg(test)] mod tests { fn f() { c.run() } }"),
+        ""
+    );
+}
+
+#[test]
+fn finds_questions_to_the_file_system() {
+    let problems = |text: &str| {
+        let sources = [("", "mod plan;"), ("plan", text)];
+        of_the_world("offload-build", &crate_of(&sources)).join("; ")
+    };
+    assert_eq!(
+        problems("fn f(path: &Path) { path.join(\"x\").is_file() }"),
+        "offload-build/plan calls `is_file`"
+    );
+    assert_eq!(
+        problems("use std::fs;"),
+        "offload-build/plan uses `std::fs`"
+    );
+    assert_eq!(problems("fn f() { let is_file = 1; is_file }"), "");
 }
 
 #[test]

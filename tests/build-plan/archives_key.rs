@@ -21,7 +21,7 @@ fn package(targets: &str) -> Option<Package> {
 
 /// What is outside of the build folder, but for what the counting clang notes.
 fn outside(package: &Package) -> BTreeMap<String, Vec<u8>> {
-    let mut files = tree(package.folder.path());
+    let mut files = tree(package.folder.root());
     let built = package.at("target").display().to_string();
     let counted = package.at("starts").display().to_string();
     files.retain(|name, _| !name.starts_with(&built) && *name != counted);

@@ -159,7 +159,7 @@ fn comes_out_as_libraries_that_llvm_and_binutils_read() {
         ["kernels-helper.c.o", "kernels-k.c.o"]
     );
     let mut link = Command::new("cc");
-    link.current_dir(package.folder.path());
+    link.current_dir(package.folder.root());
     package.put(
         "main.c",
         "int run(int x);\nint main(void) { return run(0); }\n",
@@ -217,7 +217,7 @@ fn demands_offload_link_for_members_with_kernels() {
         let source = format!("int {call}(int x);\nint main(void) {{ return {call}(40) - 41; }}\n");
         package.put("main.c", &source);
         let mut link = Command::new("cc");
-        link.current_dir(package.folder.path());
+        link.current_dir(package.folder.root());
         link.args(["-B/usr/lib/llvm-19/bin", "-Wl,--gc-sections"]);
         link.args(["main.c", "-o", "main"]).args(options).arg(&hda);
         let runtime = "/usr/lib/llvm-19/lib";

@@ -69,7 +69,7 @@ fn program(package: &Package, main: &str) -> String {
     command
         .args(["-Dwarnings", "--edition=2024", "main.rs", "-o", "main"])
         .env("OUT_DIR", package.at(OUT))
-        .current_dir(package.folder.path());
+        .current_dir(package.folder.root());
     package.link_images(&mut command);
     support::run(&mut command);
     support::run(&mut Command::new(package.at("main")))
@@ -513,7 +513,7 @@ fn links_llvm_ir_of_any_compiler() {
     let compile = |source: &str, output: &str, options: &[&str]| {
         let mut command = Command::new(&clang);
         command
-            .current_dir(package.folder.path())
+            .current_dir(package.folder.root())
             .args([
                 "-nogpulib",
                 "-nogpuinc",
@@ -756,7 +756,7 @@ fn packs_images_that_were_there() {
     let error = package.fails(&mut build("\"images/k.bc\"", "\"gfx1100\""));
     assert!(
         error.contains(
-            "`images/k.bc` has something for no known processor (bitcode) [OFF510]\nhint: "
+            "`images/k.bc` has an image for an unknown processor (bitcode) [OFF510]\nhint: "
         ),
         "{error}"
     );

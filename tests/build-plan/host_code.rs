@@ -93,7 +93,7 @@ fn program(package: &Package, told: &str, main: &str, libraries: &Path) -> PathB
     command
         .env("OUT_DIR", package.at(OUT))
         .env("LIBRARY_PATH", libraries)
-        .current_dir(package.folder.path());
+        .current_dir(package.folder.root());
     support::run(&mut command);
     package.at("main")
 }

@@ -53,7 +53,7 @@ fn rustc(package: &Package, arguments: &[&str]) -> Command {
         .args(["-Dwarnings", "--edition=2024", "main.rs"])
         .args(arguments)
         .env("OUT_DIR", package.at(OUT))
-        .current_dir(package.folder.path());
+        .current_dir(package.folder.root());
     package.link_images(&mut rustc);
     rustc
 }
@@ -165,9 +165,9 @@ fn links_images_into_crates_of_every_kind_with_every_linker() {
                 "-ldl",
                 "-lpthread",
             ]);
-            support::run(cc.arg("-L.").current_dir(package.folder.path()));
+            support::run(cc.arg("-L.").current_dir(package.folder.root()));
             let mut used = Command::new(package.at("used"));
-            let printed = support::run(used.current_dir(package.folder.path()));
+            let printed = support::run(used.current_dir(package.folder.root()));
             assert_eq!(printed, expected, "{linker} {kind}");
         }
     }
@@ -345,7 +345,7 @@ fn links_two_versions_of_a_crate() {
     for (name, rlib) in ["version1", "version2"].iter().zip(&programs) {
         both.arg(format!("--extern={name}={}", rlib.display()));
     }
-    support::run(both.current_dir(first.folder.path()));
+    support::run(both.current_dir(first.folder.root()));
     let printed = support::run(&mut Command::new(first.at("both")));
     let lines: Vec<&str> = printed.lines().collect();
     assert!(lines.len() == 2 && lines[0] != lines[1], "{printed}");

@@ -128,7 +128,7 @@ fn registers_each_module_once_as_nvcc_does() {
             "-L",
         ])
         .arg(&runtime)
-        .current_dir(first.folder.path());
+        .current_dir(first.folder.root());
     let mut main = String::new();
     for (package, end) in [(&first, "first"), (&second, "second")] {
         let mut script = package.script();

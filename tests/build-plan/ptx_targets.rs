@@ -156,7 +156,7 @@ fn leaves_ptx_out_where_nobody_makes_it() {
         .env("OFFLOAD_FLAGS", "-w")
         .env("OFFLOAD_MISSING", "skip");
     let told = text(&script.output().unwrap());
-    let note = "module `kernels`: no image for `compute_80`: `nvcc` makes PTX of each source by itself: set \
+    let note = "module `kernels`: no image for `compute_80`: `nvcc` makes PTX from each source separately: set \
                 `images = \"source\"`, or leave out `compiler`";
     assert!(told.contains(&format!("cargo::warning={note}\n")), "{told}");
     assert!(
@@ -176,7 +176,7 @@ fn makes_ptx_of_llvm_ir() {
     };
     for source in ["k", "helper"] {
         let mut command = Command::new(&clang);
-        command.current_dir(package.folder.path()).args([
+        command.current_dir(package.folder.root()).args([
             "-nogpulib",
             "-nogpuinc",
             "--offload-device-only",

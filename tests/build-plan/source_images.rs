@@ -110,7 +110,7 @@ fn packs_what_nvcc_makes_of_each_source() {
     };
     assert_eq!(
         package.fails(&mut build()),
-        "module `kernels`: no image for `compute_80`: `nvcc` makes PTX of each source by itself: set \
+        "module `kernels`: no image for `compute_80`: `nvcc` makes PTX from each source separately: set \
          `images = \"source\"`, or leave out `compiler`\n\
          hint: OFFLOAD_TARGETS=sm_90 builds the other targets; OFFLOAD_MISSING=skip leaves out the targets \
          that cannot be built"
@@ -248,7 +248,7 @@ fn registers_as(language: &str, keys: &str, header: &str, compiler: &Compiler<'_
             "-L",
         ])
         .arg(&runtime)
-        .current_dir(first.folder.path());
+        .current_dir(first.folder.root());
     let (mut main, mut calls) = (String::new(), String::new());
     for (package, end) in [(&first, "first"), (&second, "second")] {
         let mut script = package.script();

@@ -416,7 +416,7 @@ fn open_to_all(package: &Package) {
     let permit = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
-    permit(package.folder.path(), 0o755);
+    permit(package.folder.root(), 0o755);
     fs::create_dir(package.at("distcc")).unwrap();
     fs::write(package.at("starts"), "").unwrap();
     permit(&package.at("starts"), 0o666);
@@ -608,8 +608,8 @@ fn takes_rustcs_wrapper_where_it_is_one_for_c() {
     assert_eq!(
         package.fails(&mut script(&package)),
         "Cargo.toml:9:1: `launcher`: `bin/ccache -v` not found (searched: bin/ccache) [OFF605]\n\
-         hint: install it (Debian: `apt install ccache`), or compile without one: `launcher = \"none\"`, \
-         OFFLOAD_LAUNCHER=none"
+         hint: install it (Debian: `apt install ccache`), or set `launcher = \"none\"` or OFFLOAD_LAUNCHER=none to \
+         compile without one"
     );
 }
 
@@ -624,7 +624,7 @@ fn plans_what_a_launcher_starts() {
         .env("OFFLOAD_LAUNCHER", "bin/wrap -x")
         .env("OFFLOAD_DRY_RUN", "1");
     let plan = String::from_utf8(script.output().unwrap().stderr).unwrap();
-    let plan = plan.replace(&format!("{}/", package.folder.path().display()), "");
+    let plan = plan.replace(&format!("{}/", package.folder.root().display()), "");
     let start = "CCACHE_PREFIX= bin/wrap -x llvm/bin/clang --no-default-config -fopenmp ";
     let launched: Vec<&str> = plan
         .lines()

@@ -442,7 +442,7 @@ fn links_ir_again_for_what_changed() {
     let compile = |name: &str, more: &str| {
         let mut command = Command::new(&clang);
         command
-            .current_dir(package.folder.path())
+            .current_dir(package.folder.root())
             .args([
                 "-x",
                 "hip",

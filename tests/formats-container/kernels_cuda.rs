@@ -1,6 +1,7 @@
 //! What is read of the kernels in NVIDIA's cubins, against their source and what `cuobjdump` says of them.
 
 use crate::support;
+use crate::support::folder::Folder;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -437,7 +438,7 @@ fn argument(offset: u32, size: u32) -> Argument {
 struct Cuda {
     ptxas: PathBuf,
     cuobjdump: PathBuf,
-    folder: tempfile::TempDir,
+    folder: Folder,
     files: std::cell::Cell<u32>,
 }
 
@@ -446,7 +447,7 @@ impl Cuda {
         Some(Self {
             ptxas: support::tool("cuda", &["ptxas"])?,
             cuobjdump: support::tool("cuda", &["cuobjdump"])?,
-            folder: tempfile::tempdir().unwrap(),
+            folder: Folder::new(),
             files: std::cell::Cell::default(),
         })
     }
@@ -455,7 +456,7 @@ impl Cuda {
     fn file(&self, extension: &str) -> PathBuf {
         self.files.set(self.files.get() + 1);
         let name = format!("{}.{extension}", self.files.get());
-        self.folder.path().join(name)
+        self.folder.path(name)
     }
 
     /// The image, or object; none when this ptxas does not know the processor.

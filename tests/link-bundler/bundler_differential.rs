@@ -495,12 +495,12 @@ fn failing(word: &'static str) {
         pair.compare("command line", &strs(&args), &[]);
         for name in ["out", "out2"] {
             for folder in &pair.folders {
-                let _ = fs::remove_file(folder.path().join(name));
+                let _ = fs::remove_file(folder.root().join(name));
             }
         }
         pair.write(
             "bundle",
-            &fs::read(pair.folders[0].path().join("bundle")).unwrap(),
+            &fs::read(pair.folders[0].root().join("bundle")).unwrap(),
         );
     }
     random.expect_every_choice();
@@ -562,7 +562,7 @@ fn archives(word: &'static str) {
             assert_eq!(made.status, Some(0), "{}", made.err);
             pair.write(&name, &made.files[&name]);
         }
-        let folder = pair.folders[0].path().to_owned();
+        let folder = pair.folders[0].root().to_owned();
         let _ = fs::remove_file(folder.join("lib.a"));
         support::run(
             Command::new(&archiver)

@@ -1,11 +1,11 @@
 //! `cargo offload compress` and `decompress`, beside LLVM's bundler, and programs that print their registered bundles.
 
+use crate::support::folder::Folder;
 use std::num::NonZeroU64;
 use std::process::{Command, Output};
 
 use offload_formats::format::bundle::{self, BundleImage};
 use offload_formats::format::compressed_bundle::CompressedBundle;
-use tempfile::TempDir;
 
 use crate::support::{program, run, tool};
 
@@ -43,31 +43,31 @@ fn image(index: u8) -> Vec<u8> {
         .collect()
 }
 
-fn folder() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+fn folder() -> Folder {
+    let folder = Folder::new();
     let images = [image(1), image(2)];
     let images: Vec<BundleImage<'_>> = std::iter::zip(IDS, &images)
         .map(|(id, image)| BundleImage { id, image })
         .collect();
     let plain = bundle::to_bytes(&images, NonZeroU64::new(4096).unwrap()).unwrap();
-    std::fs::write(folder.path().join("plain"), plain).unwrap();
+    folder.write("plain", plain);
     folder
 }
 
-fn cargo_offload(folder: &TempDir, arguments: &[&str]) -> Output {
+fn cargo_offload(folder: &Folder, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
     command.arg("offload").args(arguments);
-    command.current_dir(folder.path()).output().unwrap()
+    command.current_dir(folder.root()).output().unwrap()
 }
 
-fn done(folder: &TempDir, arguments: &[&str]) -> String {
+fn done(folder: &Folder, arguments: &[&str]) -> String {
     let output = cargo_offload(folder, arguments);
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn read(folder: &TempDir, name: &str) -> Vec<u8> {
-    std::fs::read(folder.path().join(name)).unwrap()
+fn read(folder: &Folder, name: &str) -> Vec<u8> {
+    std::fs::read(folder.path(name)).unwrap()
 }
 
 /// Returns the version and method that are in a compressed bundle's header.
@@ -115,7 +115,7 @@ fn compresses_for_each_runtime_and_back() {
     run(Command::new(bundler)
         .args(["-type=o", "-unbundle", "-input=packed", "-output=image"])
         .arg(format!("-targets={}", IDS[1]))
-        .current_dir(folder.path()));
+        .current_dir(folder.root()));
     assert!(read(&folder, "image") == image(2));
 }
 
@@ -123,13 +123,13 @@ fn compresses_for_each_runtime_and_back() {
 fn compresses_the_bundles_of_a_program() {
     let Some(cc) = program("cc") else { return };
     let folder = folder();
-    std::fs::write(folder.path().join("main.c"), PROGRAM).unwrap();
+    folder.write("main.c", PROGRAM);
     for flags in [&["-pie"][..], &["-no-pie"]] {
         run(Command::new(&cc)
             .args(["main.c", "-o", "program"])
             .args(flags)
-            .current_dir(folder.path()));
-        let started = || run(&mut Command::new(folder.path().join("program")));
+            .current_dir(folder.root()));
+        let started = || run(&mut Command::new(folder.path("program")));
         assert_eq!(
             started(),
             "__CL 20033 after\n__CL 20033 after\n",
@@ -152,8 +152,8 @@ fn compresses_the_bundles_of_a_program() {
 #[test]
 fn refuses_what_it_cannot_do() {
     let folder = folder();
-    std::fs::write(folder.path().join("text"), "text").unwrap();
-    std::fs::write(folder.path().join("elf"), b"\x7fELF\x02\x01").unwrap();
+    folder.write("text", "text");
+    folder.write("elf", b"\x7fELF\x02\x01");
     for (arguments, status, expected) in [
         (&["compress", "plain"][..], 2, "--in-place"),
         (
@@ -198,6 +198,6 @@ fn refuses_what_it_cannot_do() {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {text}");
         assert!(text.contains(expected), "{arguments:?}: {text}");
-        assert!(!folder.path().join("x").exists(), "{arguments:?}");
+        assert!(!folder.path("x").exists(), "{arguments:?}");
     }
 }

@@ -108,7 +108,7 @@ impl Cross {
 
     fn cc(&self) -> Command {
         let mut cc = Command::new(&self.cc);
-        cc.current_dir(self.package.folder.path());
+        cc.current_dir(self.package.folder.root());
         cc
     }
 
@@ -252,7 +252,7 @@ fn makes_archives_for_programs_for_another_processor() {
     // The compiler for that host is found by the first object.
     support::run(cross.cc().args(["-c", "main.c"]));
     let mut link = Command::new(env!("CARGO_BIN_EXE_offload-link"));
-    link.current_dir(cross.package.folder.path())
+    link.current_dir(cross.package.folder.root())
         .args(["main.o", "-o", "program", "-Lruntime", "-L"])
         .arg(&folder)
         .arg("-lpack");
@@ -289,7 +289,7 @@ fn links_the_example_for_another_processor() {
 
     support::run(cross.cc().arg("-c").arg(example.join("program/main.c")));
     let mut link = Command::new(env!("CARGO_BIN_EXE_offload-link"));
-    link.current_dir(cross.package.folder.path())
+    link.current_dir(cross.package.folder.root())
         .args(["-o", "scale", "main.o", "-L"])
         .arg(&folder)
         .args(["-lscale", "-Lruntime"]);
@@ -330,7 +330,9 @@ fn says_where_the_runtime_of_another_host_was_searched() {
         assert!(lines[0].contains(searched), "{said}");
     }
     assert!(
-        said.contains("\nhint: programs for aarch64-unknown-linux-gnu need that of their host "),
+        said.contains(
+            "\nhint: programs for aarch64-unknown-linux-gnu need this library for their host "
+        ),
         "{said}"
     );
     // Said once; the images for GPUs are there, and whoever links the program has the runtime.

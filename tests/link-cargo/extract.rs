@@ -1,5 +1,6 @@
 //! `cargo offload extract` beside `cuobjdump`, and on bundles with known images.
 
+use crate::support::folder::Folder;
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -8,17 +9,16 @@ use std::process::{Command, Output};
 use offload_formats::container::archive::{self, NewMember};
 use offload_formats::format::bundle::{self, BundleImage};
 use offload_formats::format::compressed_bundle;
-use tempfile::TempDir;
 
 use crate::support;
 
-fn extract(folder: &TempDir, arguments: &[&str]) -> Output {
+fn extract(folder: &Folder, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
     command.args(["offload", "extract"]).args(arguments);
-    command.current_dir(folder.path()).output().unwrap()
+    command.current_dir(folder.root()).output().unwrap()
 }
 
-fn extracted(folder: &TempDir, arguments: &[&str]) -> Vec<String> {
+fn extracted(folder: &Folder, arguments: &[&str]) -> Vec<String> {
     let output = extract(folder, arguments);
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
@@ -40,9 +40,9 @@ fn extracts_what_cuobjdump_extracts() {
     let Some(cuobjdump) = support::tool("cuda", &["cuobjdump"]) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let source = "__global__ void scale(float *x) { x[threadIdx.x] *= 2; }\n";
-    std::fs::write(folder.path().join("k.cu"), source).unwrap();
+    folder.write("k.cu", source);
     let modes = [
         "--no-compress",
         "--compress-mode=speed",
@@ -50,14 +50,14 @@ fn extracts_what_cuobjdump_extracts() {
         "--compress-mode=balance",
     ];
     for mode in modes {
-        let theirs = folder.path().join(format!("theirs{mode}"));
+        let theirs = folder.path(format!("theirs{mode}"));
         std::fs::create_dir(&theirs).unwrap();
         support::run(
             Command::new(&nvcc)
                 .args(["-c", "k.cu", "-o", "k.o", "-Xfatbin=-compress-all", mode])
                 .args(["-gencode=arch=compute_80,code=[sm_80,compute_80]"])
                 .args(["-gencode=arch=compute_90,code=sm_90"])
-                .current_dir(folder.path()),
+                .current_dir(folder.root()),
         );
         support::run(
             Command::new(&cuobjdump)
@@ -72,7 +72,7 @@ fn extracts_what_cuobjdump_extracts() {
             .collect();
         extensions.sort_unstable();
         assert_eq!(extensions, ["cubin", "cubin", "ptx"], "{mode}: {paths:?}");
-        let (ours, theirs) = (contents(&folder.path().join(ours)), contents(&theirs));
+        let (ours, theirs) = (contents(&folder.path(ours)), contents(&theirs));
         assert_eq!(ours.len(), 3, "{mode}");
         assert!(ours == theirs, "{mode}: images differ");
     }
@@ -99,8 +99,8 @@ fn extracts_from_plain_and_compressed_bundles_and_archives() {
         symbols: &[],
     };
     let archive = archive::write(&[member("a.o", &plain), member("b.o", &packed)]);
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("libk.a"), archive).unwrap();
+    let folder = Folder::new();
+    folder.write("libk.a", archive);
     let paths = extracted(&folder, &["libk.a", "-o", "images"]);
     let expected = [
         "0-gfx90a-xnack+",
@@ -111,15 +111,15 @@ fn extracts_from_plain_and_compressed_bundles_and_archives() {
     let expected = expected.map(|name| format!("images/{name}.bin"));
     assert_eq!(paths, expected);
     for (path, image) in std::iter::zip(paths, [1, 2, 1, 2]) {
-        let content = std::fs::read(folder.path().join(&path)).unwrap();
+        let content = std::fs::read(folder.path(&path)).unwrap();
         assert_eq!(content, ENTRIES[image].1, "{path}");
     }
 }
 
 #[test]
 fn selects_images_by_number_target_and_kind() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("k"), [bundled(), bundled()].concat()).unwrap();
+    let folder = Folder::new();
+    folder.write("k", [bundled(), bundled()].concat());
     for (arguments, expected) in [
         (&["--index", "3"][..], &[3][..]),
         (&["--index=0,2-3"], &[0, 2, 3]),
@@ -139,15 +139,15 @@ fn selects_images_by_number_target_and_kind() {
         String::from_utf8(output.stderr).unwrap(),
         "error: k: no image matches; the file has images for gfx1100, gfx90a:xnack+\n"
     );
-    assert!(!folder.path().join("none").exists());
+    assert!(!folder.path("none").exists());
 }
 
 #[test]
 fn selects_images_by_kernel() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let head = ".version 7.0\n.target sm_80\n.address_size 64\n";
     let entry = ".visible .entry _ZN2ns5scaleIfEEvPT_(.param .u64 x) { ret; }\n";
-    std::fs::write(folder.path().join("k.ptx"), format!("{head}{entry}")).unwrap();
+    std::fs::write(folder.path("k.ptx"), format!("{head}{entry}")).unwrap();
     let called = [
         "_ZN2ns5scaleIfEEvPT_",
         "ns::scale<float>",
@@ -169,5 +169,5 @@ fn selects_images_by_kernel() {
             "{error}"
         );
     }
-    assert!(!folder.path().join("none").exists());
+    assert!(!folder.path("none").exists());
 }

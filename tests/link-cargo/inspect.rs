@@ -1,5 +1,6 @@
 //! `cargo offload inspect` beside NVIDIA's and LLVM's tools, on what compilers write.
 
+use crate::support::folder::Folder;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -8,19 +9,18 @@ use std::process::{Command, Stdio};
 use offload_formats::format::bundle::{self, BundleImage};
 use offload_formats::format::compressed_bundle;
 use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::support::{program, run, tool};
 
 const INSPECT: [&str; 2] = ["offload", "inspect"];
 
-fn cargo_offload(folder: &TempDir) -> Command {
+fn cargo_offload(folder: &Folder) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
-    command.current_dir(folder.path()).args(INSPECT);
+    command.current_dir(folder.root()).args(INSPECT);
     command
 }
 
-fn inspect(folder: &TempDir, file: &str) -> Value {
+fn inspect(folder: &Folder, file: &str) -> Value {
     let text = run(cargo_offload(folder).args(["--json", file]));
     serde_json::from_str(&text).unwrap()
 }
@@ -41,7 +41,7 @@ fn images(containers: &Value, found: &mut Vec<(String, String, u64)>) {
     }
 }
 
-fn images_of(folder: &TempDir, file: &str) -> Vec<(String, String, u64)> {
+fn images_of(folder: &Folder, file: &str) -> Vec<(String, String, u64)> {
     let inspected = inspect(folder, file);
     assert_eq!(inspected["schema"], 1);
     let file = &inspected["files"][0];
@@ -65,12 +65,12 @@ __global__ void scale(float *x) { x[threadIdx.x] *= 2; }
 ";
 
 /// Compiles a HIP object with clang of that release, with images for gfx90a:xnack+ and gfx1100.
-fn hip_object(folder: &TempDir, clang: &Path, name: &str, flags: &[&str]) {
+fn hip_object(folder: &Folder, clang: &Path, name: &str, flags: &[&str]) {
     hip_object_of(folder, clang, HIP, name, flags);
 }
 
-fn hip_object_of(folder: &TempDir, clang: &Path, source: &str, name: &str, flags: &[&str]) {
-    std::fs::write(folder.path().join("k.hip"), source).unwrap();
+fn hip_object_of(folder: &Folder, clang: &Path, source: &str, name: &str, flags: &[&str]) {
+    folder.write("k.hip", source);
     let mut command = Command::new(clang);
     command
         .args([
@@ -90,13 +90,13 @@ fn hip_object_of(folder: &TempDir, clang: &Path, source: &str, name: &str, flags
         ))
         .args(["--offload-arch=gfx90a:xnack+", "--offload-arch=gfx1100"])
         .args(flags)
-        .current_dir(folder.path());
+        .current_dir(folder.root());
     run(&mut command);
 }
 
 #[test]
 fn finds_the_images_of_every_form_of_hip_object() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let clangs = [("llvm19", "clang-19"), ("llvm22", "clang-22")];
     for (word, name) in clangs {
         let Some(clang) = tool(word, &[name]) else {
@@ -136,7 +136,7 @@ fn finds_the_images_that_llvm_objdump_lists() {
     ) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     hip_object(
         &folder,
         &clang,
@@ -145,7 +145,7 @@ fn finds_the_images_that_llvm_objdump_lists() {
     );
     let listed = run(Command::new(objdump)
         .args(["--offloading", "k.o"])
-        .current_dir(folder.path()));
+        .current_dir(folder.root()));
     let expected = listed
         .lines()
         .filter_map(|line| line.strip_prefix("arch            "));
@@ -165,9 +165,9 @@ fn finds_the_images_that_cuobjdump_lists() {
         return;
     };
     let cuobjdump = nvcc.with_file_name("cuobjdump");
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let source = "__global__ void scale(float *x) { x[threadIdx.x] *= 2; }\n";
-    std::fs::write(folder.path().join("k.cu"), source).unwrap();
+    folder.write("k.cu", source);
     for flags in [&[][..], &["-rdc=true"], &["--no-compress"]] {
         run(Command::new(&nvcc)
             .args([
@@ -179,11 +179,11 @@ fn finds_the_images_that_cuobjdump_lists() {
             ])
             .args(["-gencode=arch=compute_90,code=[sm_90,compute_90]"])
             .args(flags)
-            .current_dir(folder.path()));
+            .current_dir(folder.root()));
         let list = |option: &str| {
             let listed = run(Command::new(&cuobjdump)
                 .args([option, "k.o"])
-                .current_dir(folder.path()));
+                .current_dir(folder.root()));
             let words = listed.split(['.', '\n']);
             let words = words.filter(|word| word.starts_with("sm_"));
             words.map(str::to_owned).collect::<Vec<_>>()
@@ -209,10 +209,10 @@ fn finds_the_images_that_cuobjdump_lists() {
 
 #[test]
 fn searches_folders_and_reads_standard_input() {
-    let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    let folder = Folder::new();
+    let write = |name: &str, bytes: &[u8]| folder.write(name, bytes);
     let ptx = b".version 8.0\n.target sm_90\n.address_size 64\n";
-    std::fs::create_dir_all(folder.path().join("tree/sub")).unwrap();
+    std::fs::create_dir_all(folder.path("tree/sub")).unwrap();
     write("tree/sub/k.ptx", ptx);
     write("tree/plain.txt", b"text");
     write("tree/cut.bin", b"\x10\xff\x10\xad\x01");
@@ -262,9 +262,9 @@ fn searches_folders_and_reads_standard_input() {
 
 #[test]
 fn uses_color_only_where_it_is_wanted() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let ptx = b".version 8.0\n.target sm_90\n";
-    std::fs::write(folder.path().join("k.ptx"), ptx).unwrap();
+    folder.write("k.ptx", ptx);
     let escapes = |arguments: &[&str], variable: &str| {
         let mut command = cargo_offload(&folder);
         command.args(arguments).env("CARGO_TERM_COLOR", variable);
@@ -292,7 +292,7 @@ extern \"C\" __global__ __launch_bounds__(128) void fill(int *x) { x[threadIdx.x
 ";
 
 /// Returns each kernel of the first file's images: target ID and JSON, in file order.
-fn kernels_of(folder: &TempDir, file: &str) -> Vec<(String, Value)> {
+fn kernels_of(folder: &Folder, file: &str) -> Vec<(String, Value)> {
     let text = run(cargo_offload(folder).args(["--json", "--kernels", file]));
     let document: Value = serde_json::from_str(&text).unwrap();
     let mut found = Vec::new();
@@ -337,7 +337,7 @@ fn lists_the_kernels_that_llvm_readobj_lists() {
     ) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let plain = ["--no-offload-new-driver", "-O2"];
     hip_object_of(&folder, &clang, KERNELS, "plain.o", &plain);
     let packed = ["--no-offload-new-driver", "-O2", "--offload-compress"];
@@ -347,7 +347,7 @@ fn lists_the_kernels_that_llvm_readobj_lists() {
 
     let extract = ["offload", "extract", "plain.o", "--out", "images"];
     let images = run(Command::new(env!("CARGO_BIN_EXE_cargo-offload"))
-        .current_dir(folder.path())
+        .current_dir(folder.root())
         .args(extract));
     let keys = [
         (".vgpr_count", "registers"),
@@ -362,7 +362,7 @@ fn lists_the_kernels_that_llvm_readobj_lists() {
     let [theirs, names] = [keys.map(|(key, _)| key), keys.map(|(_, name)| name)];
     let expected: Vec<_> = images
         .lines()
-        .flat_map(|image| noted(&readobj, &folder.path().join(image), &theirs))
+        .flat_map(|image| noted(&readobj, &folder.path(image), &theirs))
         .collect();
     let found = ours.iter().map(|(_, kernel)| {
         let values = names.map(|name| kernel[name].as_u64().unwrap());
@@ -387,12 +387,12 @@ fn lists_the_kernels_that_llvm_readobj_lists() {
 /// The first name is an example of RFC 2603; the second has the hash of rustc's older scheme.
 #[test]
 fn demangles_kernels_of_rust() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let names = ["_RNvC6_123foo3bar", "_ZN4test3foo17h05af221e174051e9E"];
     let entries = names.map(|name| format!(".visible .entry {name}(.param .u64 x) {{ ret; }}\n"));
     let head = ".version 7.0\n.target sm_80\n.address_size 64\n";
     let ptx = format!("{head}{}", entries.concat());
-    std::fs::write(folder.path().join("k.ptx"), ptx).unwrap();
+    folder.write("k.ptx", ptx);
     let kernels = kernels_of(&folder, "k.ptx");
     let shown: Vec<_> = kernels.iter().map(|(_, kernel)| &kernel["name"]).collect();
     assert_eq!(shown, ["123foo::bar", "test::foo"]);
@@ -404,10 +404,10 @@ fn shows_other_images_if_the_kernels_of_one_are_damaged() {
     let Some(clang) = tool("llvm22", &["clang-22"]) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let plain = ["--no-offload-new-driver", "-O2"];
     hip_object_of(&folder, &clang, KERNELS, "plain.o", &plain);
-    let path = folder.path().join("plain.o");
+    let path = folder.path("plain.o");
     let mut bytes = std::fs::read(&path).unwrap();
     let key = b"amdhsa.kernels";
     let place = bytes.windows(key.len()).position(|at| at == key).unwrap();
@@ -443,9 +443,9 @@ fn packed() -> Vec<u8> {
 
 #[test]
 fn shows_forms_in_compressed_bundles() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let bytes = packed();
-    std::fs::write(folder.path().join("k.hipfb"), &bytes).unwrap();
+    folder.write("k.hipfb", &bytes);
     let forms = images_of(&folder, "k.hipfb").into_iter();
     let forms: Vec<String> = forms.map(|(_, form, _)| form).collect();
     assert_eq!(forms, ["PTX", "unknown"]);
@@ -453,7 +453,7 @@ fn shows_forms_in_compressed_bundles() {
     let mut damaged = bytes;
     let last = damaged.len() - 1;
     damaged[last] ^= 0xff;
-    std::fs::write(folder.path().join("k.hipfb"), damaged).unwrap();
+    folder.write("k.hipfb", damaged);
     let output = cargo_offload(&folder).arg("k.hipfb").output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
 }
@@ -463,8 +463,8 @@ fn names_sections_of_mach_o() {
     let Some(clang) = tool("llvm22", &["clang"]) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    let folder = Folder::new();
+    let write = |name: &str, bytes: &[u8]| folder.write(name, bytes);
     write("k.hipfb", &packed());
     write(
         "k.s",
@@ -472,7 +472,7 @@ fn names_sections_of_mach_o() {
     );
     run(Command::new(clang)
         .args(["-c", "-target", "arm64-apple-macos13", "k.s", "-o", "k.o"])
-        .current_dir(folder.path()));
+        .current_dir(folder.root()));
     let inspected = inspect(&folder, "k.o");
     let section = &inspected["files"][0]["containers"][0]["section"];
     assert_eq!(section, "__DATA,__hip_fatbin");

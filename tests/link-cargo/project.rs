@@ -266,7 +266,7 @@ fn lists_targets_by_processor_and_by_product() {
     assert_eq!(output.status.code(), Some(1));
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(
-        error.contains("`gfx90b` is no known processor or product; did you mean `gfx90a`?"),
+        error.contains("`gfx90b` is not a known processor or product; did you mean `gfx90a`?"),
         "{error}"
     );
     // Neither Cargo nor rustc is needed.

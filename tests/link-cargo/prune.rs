@@ -1,5 +1,6 @@
 //! `cargo offload prune`: programs that print their own registered images, before and after.
 
+use crate::support::folder::Folder;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -8,7 +9,6 @@ use std::process::{Command, Output};
 use offload_formats::format::bundle::{self, BundleImage};
 use offload_formats::format::compressed_bundle;
 use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::support::{program, run, tool};
 
@@ -78,9 +78,9 @@ pub(crate) fn unit(seed: u64) -> Vec<u8> {
     bundle::to_bytes(&images, NonZeroU64::new(4096).unwrap()).unwrap()
 }
 
-pub(crate) fn folder() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+pub(crate) fn folder() -> Folder {
+    let folder = Folder::new();
+    let write = |name: &str, bytes: &[u8]| folder.write(name, bytes);
     write("one", &unit(1));
     write("two", &unit(2));
     write("images.c", PROGRAM.as_bytes());
@@ -88,32 +88,32 @@ pub(crate) fn folder() -> TempDir {
     folder
 }
 
-pub(crate) fn prune(folder: &TempDir, arguments: &[&str]) -> Output {
+pub(crate) fn prune(folder: &Folder, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
     command.args(["offload", "prune"]).args(arguments);
-    command.current_dir(folder.path()).output().unwrap()
+    command.current_dir(folder.root()).output().unwrap()
 }
 
-pub(crate) fn pruned(folder: &TempDir, arguments: &[&str]) -> String {
+pub(crate) fn pruned(folder: &Folder, arguments: &[&str]) -> String {
     let output = prune(folder, arguments);
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-pub(crate) fn cc(folder: &TempDir, compiler: &Path, arguments: &[&str]) {
+pub(crate) fn cc(folder: &Folder, compiler: &Path, arguments: &[&str]) {
     run(Command::new(compiler)
         .args(arguments)
-        .current_dir(folder.path()));
+        .current_dir(folder.root()));
 }
 
-pub(crate) fn printed(folder: &TempDir, command: &[&str]) -> String {
+pub(crate) fn printed(folder: &Folder, command: &[&str]) -> String {
     let mut command_line = Command::new(command[0]);
-    command_line.args(&command[1..]).current_dir(folder.path());
+    command_line.args(&command[1..]).current_dir(folder.root());
     run(&mut command_line)
 }
 
-pub(crate) fn size(folder: &TempDir, name: &str) -> u64 {
-    folder.path().join(name).metadata().unwrap().len()
+pub(crate) fn size(folder: &Folder, name: &str) -> u64 {
+    folder.path(name).metadata().unwrap().len()
 }
 
 /// Returns the lines without those for other GPUs than `kept`.
@@ -128,7 +128,7 @@ pub(crate) fn without_others(lines: &str, kept: &[&str]) -> String {
 }
 
 /// Checks a linked program or library: it prints the kept images as before, also after `strip`.
-fn check(folder: &TempDir, file: &str, command: &[&str], strip: &str, what: &str) {
+fn check(folder: &Folder, file: &str, command: &[&str], strip: &str, what: &str) {
     let before = printed(folder, command);
     assert_eq!(before.lines().count(), 8, "{what}: {before}");
     let expected = without_others(&before, &["gfx1100"]);
@@ -140,13 +140,10 @@ fn check(folder: &TempDir, file: &str, command: &[&str], strip: &str, what: &str
     // Four images of about 300 KB go, but for parts of pages.
     assert!(new + 4 * 300_000 - 3 * 65_536 < old, "{what}: {old} {new}");
     // A second time changes nothing.
-    let bytes = std::fs::read(folder.path().join(file)).unwrap();
+    let bytes = std::fs::read(folder.path(file)).unwrap();
     pruned(folder, &["--keep=gfx1100", "--in-place", file]);
-    assert!(
-        bytes == std::fs::read(folder.path().join(file)).unwrap(),
-        "{what}"
-    );
-    run(Command::new(strip).arg(file).current_dir(folder.path()));
+    assert!(bytes == std::fs::read(folder.path(file)).unwrap(), "{what}");
+    run(Command::new(strip).arg(file).current_dir(folder.root()));
     assert_eq!(printed(folder, command), expected, "{what}, stripped");
 }
 
@@ -232,7 +229,7 @@ fn prunes_programs_for_aarch64() {
 fn prunes_compressed_bundles() {
     let folder = folder();
     let packed = compressed_bundle::compress(&unit(1), Default::default()).unwrap();
-    std::fs::write(folder.path().join("one"), &packed).unwrap();
+    folder.write("one", &packed);
     cc(&folder, Path::new("cc"), &["main.c", "images.c", "-o", "k"]);
     let text = pruned(&folder, &["--keep=gfx90a", "k", "-o", "small"]);
     assert!(
@@ -245,8 +242,8 @@ fn prunes_compressed_bundles() {
     // The images in the compressed bundle are the old ones; they are random bytes, of no known form.
     run(Command::new(env!("CARGO_BIN_EXE_cargo-offload"))
         .args(["extract", "small", "-o", "out"])
-        .current_dir(folder.path()));
-    let image = std::fs::read(folder.path().join("out/0-gfx90a-xnack+.bin")).unwrap();
+        .current_dir(folder.root()));
+    let image = std::fs::read(folder.path("out/0-gfx90a-xnack+.bin")).unwrap();
     assert_eq!(image.len(), 301_000);
     assert!(unit(1).windows(image.len()).any(|part| part == image));
 }
@@ -279,8 +276,8 @@ fn prunes_cuda_programs() {
     let (Some(nvcc), Some(cuobjdump)) = (program("nvcc"), tool("cuda", &["cuobjdump"])) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let folder = Folder::new();
+    let write = |name: &str, text: &str| folder.write(name, text);
     write(
         "k.cu",
         "__device__ int v[70000] = {1};\n\
@@ -314,7 +311,7 @@ fn prunes_cuda_programs() {
         assert_eq!(registered, "466243b1 ba55ed50\n");
         let old = size(&folder, "k");
         let extract = |name: &str, wanted: &str| {
-            let out = folder.path().join(name);
+            let out = folder.path(name);
             std::fs::create_dir(&out).unwrap();
             run(Command::new(&cuobjdump)
                 .args(["-xelf", wanted, "-all", "../k"])
@@ -339,7 +336,7 @@ fn prunes_cuda_programs() {
         let list = |option: &str| {
             run(Command::new(&cuobjdump)
                 .args([option, "-all", "k"])
-                .current_dir(folder.path()))
+                .current_dir(folder.root()))
         };
         assert!(!list("--list-elf").contains("sm_90"), "{rdc}");
         assert!(list("--list-ptx").contains("sm_90"), "{rdc}");
@@ -353,7 +350,7 @@ fn prunes_cuda_programs() {
 fn prunes_files_of_bundles() {
     let folder = folder();
     let both = [unit(1), unit(2)].concat();
-    std::fs::write(folder.path().join("k.hipfb"), &both).unwrap();
+    folder.write("k.hipfb", &both);
     let text = pruned(
         &folder,
         &["--drop=gfx12,gfx90a", "--json", "k.hipfb", "-o", "small"],
@@ -377,7 +374,7 @@ fn prunes_files_of_bundles() {
     );
     assert_eq!(file["new_size"], size(&folder, "small"));
     // The old file is as it was.
-    assert!(std::fs::read(folder.path().join("k.hipfb")).unwrap() == both);
+    assert!(std::fs::read(folder.path("k.hipfb")).unwrap() == both);
 }
 
 #[test]
@@ -386,7 +383,7 @@ fn refuses_what_it_cannot_prune_and_writes_nothing() {
     cc(&folder, Path::new("cc"), &["main.c", "images.c", "-o", "k"]);
     // A pointer into the second unit, which would move.
     let inside = format!("{PROGRAM}const char *inside = unit_two + 8;\n");
-    std::fs::write(folder.path().join("inside.c"), inside).unwrap();
+    folder.write("inside.c", inside);
     cc(
         &folder,
         Path::new("cc"),
@@ -394,13 +391,13 @@ fn refuses_what_it_cannot_prune_and_writes_nothing() {
     );
     // A unit that nothing points to.
     let alone = PROGRAM.replace("unit_two, 0}}", "unit_one, 0}}");
-    std::fs::write(folder.path().join("alone.c"), alone).unwrap();
+    folder.write("alone.c", alone);
     cc(
         &folder,
         Path::new("cc"),
         &["main.c", "alone.c", "-o", "alone"],
     );
-    std::fs::write(folder.path().join("text"), "text").unwrap();
+    folder.write("text", "text");
     for (file, arguments, expected) in [
         (
             "k",
@@ -428,7 +425,7 @@ fn refuses_what_it_cannot_prune_and_writes_nothing() {
             "main.c: expected an ELF file",
         ),
     ] {
-        let before = std::fs::read(folder.path().join(file)).unwrap();
+        let before = std::fs::read(folder.path(file)).unwrap();
         let output = prune(&folder, &[arguments, &["--in-place", file]].concat());
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{file}: {said}");
@@ -437,11 +434,11 @@ fn refuses_what_it_cannot_prune_and_writes_nothing() {
             "{file}: {said}"
         );
         assert!(
-            before == std::fs::read(folder.path().join(file)).unwrap(),
+            before == std::fs::read(folder.path(file)).unwrap(),
             "{file}"
         );
     }
-    let entries = std::fs::read_dir(folder.path()).unwrap();
+    let entries = std::fs::read_dir(folder.root()).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let left: Vec<String> = names.filter(|name| name.starts_with('.')).collect();
     assert!(left.is_empty(), "{left:?}");

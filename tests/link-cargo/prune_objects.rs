@@ -1,6 +1,7 @@
 //! `cargo offload prune` of objects, archives, offload binaries and folders: programs linked from the pruned files print
 //! the kept images as before.
 
+use crate::support::folder::Folder;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
@@ -8,12 +9,12 @@ use std::process::Command;
 use crate::prune::{cc, folder, printed, prune, pruned, size, unit, without_others};
 use crate::support::{program, run, tool};
 
-fn read(folder: &tempfile::TempDir, name: &str) -> Vec<u8> {
-    std::fs::read(folder.path().join(name)).unwrap()
+fn read(folder: &Folder, name: &str) -> Vec<u8> {
+    std::fs::read(folder.path(name)).unwrap()
 }
 
 /// Returns what the unpruned program prints of the kept images.
-fn expected(folder: &tempfile::TempDir, compiler: &Path, run_it: &[&str]) -> String {
+fn expected(folder: &Folder, compiler: &Path, run_it: &[&str]) -> String {
     cc(folder, compiler, &["main.c", "images.c", "-o", "k"]);
     let command = [run_it, &["./k"]].concat();
     let lines = without_others(&printed(folder, &command), &["gfx1100"]);
@@ -56,13 +57,13 @@ fn prunes_objects_before_they_are_linked() {
     cc(&folder, cc_path, &["-c", "main.c", "images.c"]);
     run(Command::new("ld")
         .args(["-r", "main.o", "images.o", "-o", "joined.o"])
-        .current_dir(folder.path()));
+        .current_dir(folder.root()));
     pruned(&folder, &["--keep=gfx1100", "--in-place", "joined.o"]);
     cc(&folder, cc_path, &["joined.o", "-o", "k"]);
     assert_eq!(printed(&folder, &["./k"]), expected);
     run(Command::new("objcopy")
         .args(["-g", "joined.o"])
-        .current_dir(folder.path()));
+        .current_dir(folder.root()));
     cc(&folder, cc_path, &["joined.o", "-o", "k"]);
     assert_eq!(printed(&folder, &["./k"]), expected);
 }
@@ -92,10 +93,10 @@ fn prunes_archives_and_keeps_their_index_and_headers() {
     let folder = folder();
     let cc_path = Path::new("cc");
     let expected = expected(&folder, cc_path, &[]);
-    std::fs::write(folder.path().join("other.c"), "int other;\n").unwrap();
+    std::fs::write(folder.path("other.c"), "int other;\n").unwrap();
     cc(&folder, cc_path, &["-c", "images.c", "main.c", "other.c"]);
-    std::fs::write(folder.path().join("a member with a long name"), "text").unwrap();
-    std::fs::write(folder.path().join("odd.hipfb"), [unit(3), vec![0]].concat()).unwrap();
+    folder.write("a member with a long name", "text");
+    folder.write("odd.hipfb", [unit(3), vec![0]].concat());
     let members = [
         "images.o",
         "a member with a long name",
@@ -106,9 +107,9 @@ fn prunes_archives_and_keeps_their_index_and_headers() {
     let ar = |arguments: &[&str]| {
         run(Command::new("ar")
             .args(arguments)
-            .current_dir(folder.path()))
+            .current_dir(folder.root()))
     };
-    let _ = std::fs::remove_file(folder.path().join("libk.a"));
+    let _ = std::fs::remove_file(folder.path("libk.a"));
     ar(&[&["rcsU", "libk.a"][..], &members].concat());
     let described = |name: &str, list: &str| {
         let lines = ar(&[list, name]);
@@ -124,7 +125,7 @@ fn prunes_archives_and_keeps_their_index_and_headers() {
     let index = |name: &str| {
         let text = run(Command::new("nm")
             .args(["-s", name])
-            .current_dir(folder.path()));
+            .current_dir(folder.root()));
         text.split("\n\n").next().unwrap().to_owned()
     };
     assert!(
@@ -136,7 +137,7 @@ fn prunes_archives_and_keeps_their_index_and_headers() {
     for name in ["main.o", "a member with a long name"] {
         let member = |archive| {
             let mut ar = Command::new("ar");
-            ar.args(["p", archive, name]).current_dir(folder.path());
+            ar.args(["p", archive, name]).current_dir(folder.root());
             ar.output().unwrap().stdout
         };
         assert!(member("small.a") == member("libk.a"), "{name}");
@@ -152,7 +153,7 @@ fn prunes_archives_and_keeps_their_index_and_headers() {
 fn refuses_objects_and_archives_that_it_cannot_prune() {
     let folder = folder();
     let source = String::from_utf8(read(&folder, "images.c")).unwrap();
-    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let write = |name: &str, text: &str| folder.write(name, text);
     write(
         "inside.c",
         &format!("{source}const char *inside = unit_two + 8;\n"),
@@ -180,7 +181,7 @@ fn refuses_objects_and_archives_that_it_cannot_prune() {
     let ar = |arguments: &[&str]| {
         run(Command::new("ar")
             .args(arguments)
-            .current_dir(folder.path()))
+            .current_dir(folder.root()))
     };
     ar(&["rcsT", "thin.a", "images.o"]);
     ar(&["rcs", "inner.a", "images.o"]);
@@ -211,8 +212,8 @@ fn prunes_offload_binaries_in_objects_and_files() {
     ) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    let folder = Folder::new();
+    let write = |name: &str, bytes: &[u8]| folder.write(name, bytes);
     write("one", &[b'1'; 5000]);
     write("two", &[b'2'; 3001]);
     write("ptx", b".version 7.0\n.target sm_80\n");
@@ -222,7 +223,7 @@ fn prunes_offload_binaries_in_objects_and_files() {
     let pack = |output: &str, images: &[String]| {
         let mut command = Command::new(&packager);
         command.args(["-o", output]).args(images);
-        run(command.current_dir(folder.path()));
+        run(command.current_dir(folder.root()));
     };
     let amd = "amdgcn-amd-amdhsa";
     let one = image("one", amd, "gfx90a:xnack+");
@@ -254,7 +255,7 @@ fn prunes_offload_binaries_in_objects_and_files() {
     );
     let listed = run(Command::new(objdump)
         .args(["--offloading", "small.o"])
-        .current_dir(folder.path()));
+        .current_dir(folder.root()));
     assert_eq!(listed.matches("OFFLOADING IMAGE").count(), 1, "{listed}");
     assert!(listed.contains("gfx90a:xnack+"), "{listed}");
     run(Command::new("objcopy")
@@ -265,11 +266,11 @@ fn prunes_offload_binaries_in_objects_and_files() {
             "--set-section-flags",
         ])
         .args([".llvm.offloading=alloc", "small.o", "section"])
-        .current_dir(folder.path()));
+        .current_dir(folder.root()));
     assert!(read(&folder, "section") == read(&folder, "expected"));
     let symbols = run(Command::new("readelf")
         .args(["-sW", "small.o"])
-        .current_dir(folder.path()));
+        .current_dir(folder.root()));
     let expected = read(&folder, "expected").len().to_string();
     let line = symbols
         .lines()
@@ -283,10 +284,10 @@ fn prunes_objects_of_nvcc() {
     let (Some(nvcc), Some(cuobjdump)) = (program("nvcc"), tool("cuda", &["cuobjdump"])) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let source = "__device__ int v[70000] = {1};\n\
                   __global__ void scale(float *x) { x[threadIdx.x] *= v[threadIdx.x]; }\n";
-    std::fs::write(folder.path().join("k.cu"), source).unwrap();
+    folder.write("k.cu", source);
     for rdc in ["-rdc=false", "-rdc=true"] {
         let targets = [
             "-gencode=arch=compute_80,code=sm_80",
@@ -300,7 +301,7 @@ fn prunes_objects_of_nvcc() {
         let list = |option: &str, file: &str| {
             run(Command::new(&cuobjdump)
                 .args([option, file])
-                .current_dir(folder.path()))
+                .current_dir(folder.root()))
         };
         assert!(list("--list-elf", "k.o").contains("sm_90"));
         pruned(&folder, &["--keep=sm_80", "k.o", "-o", "small.o"]);
@@ -329,7 +330,7 @@ fn prunes_objects_of_nvcc() {
 #[test]
 fn prunes_folders() {
     let folder = folder();
-    let path = |name: &str| folder.path().join(name);
+    let path = |name: &str| folder.path(name);
     cc(&folder, Path::new("cc"), &["main.c", "images.c", "-o", "k"]);
     let expected = expected(&folder, Path::new("cc"), &[]);
     std::fs::create_dir_all(path("tree/bin/empty")).unwrap();

@@ -1,9 +1,8 @@
 //! `cargo offload prune` of linked OpenMP programs: each prints the images that it registers, before and after.
 
+use crate::support::folder::Folder;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-use tempfile::TempDir;
 
 use crate::prune::{cc, printed, prune, pruned};
 use crate::support::{program, run, tool};
@@ -54,14 +53,14 @@ const AMD: &str = "machine 224";
 
 /// A folder with objects that have images for x86-64 and for gfx90a.
 struct Project {
-    folder: TempDir,
+    folder: Folder,
     clang: PathBuf,
     /// `PATH` with the release's linkers.
     path: std::ffi::OsString,
 }
 
 impl Project {
-    fn new(word: &str, folder: TempDir) -> Option<Self> {
+    fn new(word: &str, folder: Folder) -> Option<Self> {
         let clang = tool(word, &["clang"])?;
         let bin = clang.parent().unwrap().to_owned();
         let others = std::env::var_os("PATH").unwrap();
@@ -75,7 +74,7 @@ impl Project {
             path,
         };
         let put = |name: &str, text: &str| {
-            std::fs::write(project.folder.path().join(name), text).unwrap();
+            project.folder.write(name, text);
         };
         put("main.c", MAIN);
         put("extra.c", "int extra;");
@@ -93,7 +92,7 @@ impl Project {
         packager
             .arg(format!("--llvm={release}"))
             .args(["-o", "images", image]);
-        run(packager.current_dir(project.folder.path()));
+        run(packager.current_dir(project.folder.root()));
         let embed = ["-Xclang", "-fembed-offload-object=images"];
         project.clang(&[&["-fPIC", "-c", "extra.c"][..], &embed].concat());
         project.clang(&[&TARGETS[..], &["-O1", "-fPIC", "-c", "main.c"]].concat());
@@ -110,7 +109,7 @@ impl Project {
         // LLVM 16 asks for it.
         run(Command::new("ar")
             .args(["rc", "libomptarget.devicertl.a"])
-            .current_dir(project.folder.path()));
+            .current_dir(project.folder.root()));
         Some(project)
     }
 
@@ -118,7 +117,7 @@ impl Project {
         run(Command::new(&self.clang)
             .args(arguments)
             .env("PATH", &self.path)
-            .current_dir(self.folder.path()));
+            .current_dir(self.folder.root()));
     }
 
     /// Links the program, by `clang` with its linker wrapper, or `-B` and ours.
@@ -158,15 +157,15 @@ fn check(project: &Project, what: &str) {
         let kept = ["--keep=x86_64-pc-linux-gnu", "-o", "kept", "program"];
         pruned(folder, &kept);
         pruned(folder, &["--drop=gfx90a", "-o", "small", "program"]);
-        let [kept, small] = ["kept", "small"].map(|name| folder.path().join(name));
+        let [kept, small] = ["kept", "small"].map(|name| folder.path(name));
         let [kept, small] = [kept, small].map(|path| std::fs::read(path).unwrap());
         assert_eq!(kept, small, "{what}");
-        let old = folder.path().join("program").metadata().unwrap().len();
+        let old = folder.path("program").metadata().unwrap().len();
         // The image for gfx90a has more than 24 KB of variables.
         assert!(old - small.len() as u64 > 16 * 1024, "{what}");
         // Nothing is left to do.
         pruned(folder, &["--drop=gfx90a", "-o", "again", "small"]);
-        let again = std::fs::read(folder.path().join("again")).unwrap();
+        let again = std::fs::read(folder.path("again")).unwrap();
         assert_eq!(again, small, "{what}");
         let all = prune(folder, &["--drop=gfx90a,x86_64*", "-o", "none", "program"]);
         let error = String::from_utf8(all.stderr).unwrap();
@@ -177,10 +176,10 @@ fn check(project: &Project, what: &str) {
 #[test]
 fn prunes_the_tables_of_openmp_programs() {
     for word in ["llvm16", "llvm19", "llvm22"] {
-        let Some(project) = Project::new(word, tempfile::tempdir().unwrap()) else {
+        let Some(project) = Project::new(word, Folder::new()) else {
             continue;
         };
-        let ours = project.folder.path().join("ours");
+        let ours = project.folder.path("ours");
         std::fs::create_dir(&ours).unwrap();
         std::os::unix::fs::symlink(
             env!("CARGO_BIN_EXE_offload-link"),
@@ -210,7 +209,7 @@ fn runs_pruned_programs_with_the_runtime_of_llvm() {
     let Some(runtime) = tool("omptarget19", &["libomptarget.so"]) else {
         return;
     };
-    let Some(project) = Project::new("llvm19", tempfile::tempdir().unwrap()) else {
+    let Some(project) = Project::new("llvm19", Folder::new()) else {
         return;
     };
     let folder = &project.folder;
@@ -223,7 +222,7 @@ fn runs_pruned_programs_with_the_runtime_of_llvm() {
     let libraries = format!("-L{runtime}");
     // These stand for another test's runtime.
     for library in ["libomp.so", "libomptarget.so"] {
-        std::fs::remove_file(folder.path().join(library)).unwrap();
+        std::fs::remove_file(folder.path(library)).unwrap();
     }
     for how in ["-pie", "-no-pie"] {
         project.link(&libraries, &[how]);
@@ -240,7 +239,7 @@ fn runs_pruned_programs_with_the_runtime_of_llvm() {
 /// A record with another value, in a copy of the program, is not a record: nothing lists the image then.
 #[test]
 fn refuses_programs_whose_images_no_descriptor_lists() {
-    let Some(project) = Project::new("llvm22", tempfile::tempdir().unwrap()) else {
+    let Some(project) = Project::new("llvm22", Folder::new()) else {
         return;
     };
     let Some(objcopy) = program("objcopy") else {
@@ -250,7 +249,7 @@ fn refuses_programs_whose_images_no_descriptor_lists() {
     project.link("-L.", &["-no-pie"]);
     let dump = "--dump-section=.data.rel.ro=data";
     cc(folder, &objcopy, &[dump, "program", "copy"]);
-    let data = std::fs::read(folder.path().join("data")).unwrap();
+    let data = std::fs::read(folder.path("data")).unwrap();
     // Number of images in the descriptor, behind two records of 32 bytes: start and end of each image differ.
     let count = data.windows(8).position(|word| word == 2_u64.to_le_bytes());
     let count = count.unwrap();
@@ -261,7 +260,7 @@ fn refuses_programs_whose_images_no_descriptor_lists() {
     ] {
         let mut data = data.clone();
         data[place] ^= 0x40;
-        std::fs::write(folder.path().join("data"), data).unwrap();
+        folder.write("data", data);
         let update = ["--update-section=.data.rel.ro=data", "program", "bad"];
         cc(folder, &objcopy, &update);
         let output = prune(folder, &["--drop=gfx90a", "-o", "small", "bad"]);
@@ -269,6 +268,6 @@ fn refuses_programs_whose_images_no_descriptor_lists() {
         let expected =
             "no descriptor for OpenMP's runtime lists the image of the offload binary at offset 0x";
         assert!(error.contains(expected), "{what}: {error}");
-        assert!(!folder.path().join("small").exists(), "{what}");
+        assert!(!folder.path("small").exists(), "{what}");
     }
 }

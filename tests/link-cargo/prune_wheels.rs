@@ -1,9 +1,8 @@
 //! `cargo offload prune` of wheels, beside Python's `zipfile` and `pip`.
 
+use crate::support::folder::Folder;
 use std::path::Path;
 use std::process::Command;
-
-use tempfile::TempDir;
 
 use crate::prune::{cc, folder, prune, pruned, size};
 use crate::support::{program, run};
@@ -57,14 +56,14 @@ assert rows[-1] == ['pkg-1.0.dist-info/RECORD', '', '']
 
 const WHEEL: &str = "pkg-1.0-py3-none-any.whl";
 
-fn python(folder: &TempDir, arguments: &[&str]) -> Option<String> {
+fn python(folder: &Folder, arguments: &[&str]) -> Option<String> {
     let python = program("python3")?;
     Some(run(Command::new(python)
         .args(arguments)
-        .current_dir(folder.path())))
+        .current_dir(folder.root())))
 }
 
-fn built(extra: &[&str]) -> Option<TempDir> {
+fn built(extra: &[&str]) -> Option<Folder> {
     let folder = folder();
     let library = ["-shared", "-fPIC", "images.c", "-o", "libk.so"];
     cc(&folder, Path::new("cc"), &library);
@@ -75,7 +74,7 @@ fn built(extra: &[&str]) -> Option<TempDir> {
 #[test]
 fn prunes_wheels_that_pip_installs() {
     let Some(folder) = built(&[]) else { return };
-    std::fs::create_dir(folder.path().join("small")).unwrap();
+    std::fs::create_dir(folder.path("small")).unwrap();
     let small = format!("small/{WHEEL}");
     let text = pruned(&folder, &["--keep=gfx1100", WHEEL, "-o", &small]);
     assert!(text.contains("kept     gfx1100        5 images"), "{text}");
@@ -135,12 +134,12 @@ fn refuses_signed_and_damaged_wheels() {
         return;
     };
     let fails = |file: &str, expected: &str| {
-        let before = std::fs::read(folder.path().join(file)).unwrap();
+        let before = std::fs::read(folder.path(file)).unwrap();
         let output = prune(&folder, &["--keep=gfx1100", "--in-place", file]);
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(expected), "{said}");
-        assert!(before == std::fs::read(folder.path().join(file)).unwrap());
+        assert!(before == std::fs::read(folder.path(file)).unwrap());
     };
     fails(
         WHEEL,
@@ -148,17 +147,17 @@ fn refuses_signed_and_damaged_wheels() {
     );
     // The CRC-32 of the stored library in the directory.
     python(&folder, &["-c", BUILD, "k.whl"]);
-    let mut bytes = std::fs::read(folder.path().join("k.whl")).unwrap();
+    let mut bytes = std::fs::read(folder.path("k.whl")).unwrap();
     let entries: Vec<usize> = (0..bytes.len())
         .filter(|at| bytes[*at..].starts_with(b"PK\x01\x02"))
         .collect();
     bytes[entries[2] + 16] ^= 1;
-    std::fs::write(folder.path().join("k.whl"), &bytes).unwrap();
+    folder.write("k.whl", &bytes);
     fails(
         "k.whl",
         "k.whl: member `pkg/plain.so`: the content has CRC-32 ",
     );
-    std::fs::write(folder.path().join("text"), "text").unwrap();
+    folder.write("text", "text");
     python(&folder, &["-m", "zipfile", "-c", "text.zip", "text"]);
     fails("text.zip", "text.zip: no device images that can be pruned");
 }

@@ -1,22 +1,22 @@
 //! `cargo offload size` and `diff` on bundles of known sizes.
 
+use crate::support::folder::Folder;
 use std::num::NonZeroU64;
 use std::process::{Command, Output};
 
 use offload_formats::format::bundle::{self, BundleImage};
 use offload_formats::format::compressed_bundle;
 use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::support::{self, program, tool};
 
-fn run(folder: &TempDir, arguments: &[&str]) -> Output {
+fn run(folder: &Folder, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
     command.arg("offload").args(arguments).env("NO_COLOR", "1");
-    command.current_dir(folder.path()).output().unwrap()
+    command.current_dir(folder.root()).output().unwrap()
 }
 
-fn printed(folder: &TempDir, arguments: &[&str]) -> String {
+fn printed(folder: &Folder, arguments: &[&str]) -> String {
     let output = run(folder, arguments);
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -37,10 +37,10 @@ fn bundle(sizes: [usize; 3]) -> Vec<u8> {
     bundle::to_bytes(&images, NonZeroU64::MIN).unwrap()
 }
 
-fn folder(files: &[(&str, Vec<u8>)]) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+fn folder(files: &[(&str, Vec<u8>)]) -> Folder {
+    let folder = Folder::new();
     for (name, bytes) in files {
-        std::fs::write(folder.path().join(name), bytes).unwrap();
+        folder.write(name, bytes);
     }
     folder
 }
@@ -122,7 +122,7 @@ fn draws_areas_in_proportion() {
     let folder = folder(&[("a<b>&k.hipfb", bundle([400_000, 200_000, 100_000]))]);
     let arguments = ["size", "a<b>&k.hipfb", "--svg", "s.svg", "--html", "s.html"];
     printed(&folder, &arguments);
-    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let read = |name: &str| std::fs::read_to_string(folder.path(name)).unwrap();
     let svg = read("s.svg");
     let rectangles = rectangles(&svg);
     let area = |class: &str| {
@@ -239,7 +239,7 @@ fn draws_kernels() {
         "--html=s.html",
     ];
     printed(&folder, &arguments);
-    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let read = |name: &str| std::fs::read_to_string(folder.path(name)).unwrap();
     let svg = read("s.svg");
     let other = CUBIN.len() - 768;
     let titles = [
@@ -335,8 +335,8 @@ fn compares_images_of_a_group_unpacked() {
     let compile = |arch: &str| {
         let mut command = Command::new(&nvcc);
         command.args(["-cubin", "k.cu", "-arch", arch, "-o", arch]);
-        support::run(command.current_dir(folder.path()));
-        std::fs::read(folder.path().join(arch)).unwrap()
+        support::run(command.current_dir(folder.root()));
+        std::fs::read(folder.path(arch)).unwrap()
     };
     let images = ["sm_80", "sm_86"].map(compile);
     assert!(images[0].len() == images[1].len() && images[0] != images[1]);
@@ -354,7 +354,7 @@ fn compares_images_of_a_group_unpacked() {
     for number in ["80", "86", "80"] {
         command.arg(format!("--image3=kind=elf,sm={number},file=sm_{number}"));
     }
-    support::run(command.current_dir(folder.path()));
+    support::run(command.current_dir(folder.root()));
     let json = printed(&folder, &["size", "--duplicates", "--json", "k.fatbin"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     let images: Vec<&Value> = json["duplicates"]

@@ -1,11 +1,11 @@
 //! `cargo offload verify` and `explain`, on what compilers and bundlers write.
 
+use crate::support::folder::Folder;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use offload_formats::container::verify::FindingCode;
 use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::support::{program, run, tool};
 
@@ -30,10 +30,10 @@ const INCLUDE: &str = concat!(
     "/../offload-build/include"
 );
 
-fn cargo_offload(folder: &TempDir, arguments: &[&str]) -> Output {
+fn cargo_offload(folder: &Folder, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
     command.arg("offload").args(arguments);
-    command.current_dir(folder.path()).output().unwrap()
+    command.current_dir(folder.root()).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -41,7 +41,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Returns the codes of all findings of a file.
-fn codes(folder: &TempDir, file: &str) -> Vec<String> {
+fn codes(folder: &Folder, file: &str) -> Vec<String> {
     let output = cargo_offload(folder, &["verify", "--json", file]);
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(found["schema"], 1);
@@ -61,12 +61,12 @@ fn codes(folder: &TempDir, file: &str) -> Vec<String> {
     codes
 }
 
-fn put(folder: &TempDir, name: &str, content: &str) {
-    std::fs::write(folder.path().join(name), content).unwrap();
+fn put(folder: &Folder, name: &str, content: &str) {
+    folder.write(name, content);
 }
 
 /// Makes a library of HIP code with a registration, from `KERNEL`.
-fn library(folder: &TempDir, clang: &Path, flags: &[&str]) {
+fn library(folder: &Folder, clang: &Path, flags: &[&str]) {
     put(folder, "k.hip", KERNEL);
     put(folder, "runtime.c", RUNTIME);
     run(Command::new(clang)
@@ -88,15 +88,15 @@ fn library(folder: &TempDir, clang: &Path, flags: &[&str]) {
             "--offload-arch=gfx1100",
         ])
         .args(flags)
-        .current_dir(folder.path()));
+        .current_dir(folder.root()));
     run(Command::new("cc")
         .args(["-shared", "-fPIC", "-w", "runtime.c", "k.o", "-o", "lib.so"])
-        .current_dir(folder.path()));
+        .current_dir(folder.root()));
 }
 
 #[test]
 fn finds_nothing_in_libraries_of_clang() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     for (word, name) in [("llvm19", "clang-19"), ("llvm22", "clang-22")] {
         let Some(clang) = tool(word, &[name]) else {
             continue;
@@ -110,7 +110,7 @@ fn finds_nothing_in_libraries_of_clang() {
 
 #[test]
 fn finds_what_is_broken_in_a_library() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let (Some(clang), Some(objcopy)) = (tool("llvm22", &["clang-22"]), program("objcopy")) else {
         return;
     };
@@ -119,12 +119,12 @@ fn finds_what_is_broken_in_a_library() {
         run(Command::new(&objcopy)
             .args(arguments)
             .args(["lib.so", "bad.so"])
-            .current_dir(folder.path()));
+            .current_dir(folder.root()));
         codes(&folder, "bad.so")
     };
     // Another file's bytes in place of the bundle; the host still registers its kernels.
     let zeros = vec![0; 64];
-    std::fs::write(folder.path().join("zeros"), zeros).unwrap();
+    folder.write("zeros", zeros);
     assert_eq!(
         changed(&["--update-section", ".hip_fatbin=zeros"]),
         ["OFF401", "OFF405"]
@@ -133,8 +133,8 @@ fn finds_what_is_broken_in_a_library() {
     put(&folder, "k.hip", KERNEL);
     run(Command::new(&objcopy)
         .args(["--dump-section", ".hip_fatbin=bundle", "lib.so", "copy.so"])
-        .current_dir(folder.path()));
-    let mut bundle = std::fs::read(folder.path().join("bundle")).unwrap();
+        .current_dir(folder.root()));
+    let mut bundle = std::fs::read(folder.path("bundle")).unwrap();
     let names: Vec<usize> = bundle
         .windows(9)
         .enumerate()
@@ -145,14 +145,14 @@ fn finds_what_is_broken_in_a_library() {
     for place in names {
         bundle[place] = b'q';
     }
-    std::fs::write(folder.path().join("other"), &bundle).unwrap();
+    folder.write("other", &bundle);
     let found = changed(&["--update-section", ".hip_fatbin=other"]);
     assert!(found.contains(&"OFF404".to_owned()), "{found:?}");
     // An image for another processor: the ELF flags of gfx1100 (0x41) become those of gfx1101 (0x46).
-    let mut bundle = std::fs::read(folder.path().join("bundle")).unwrap();
+    let mut bundle = std::fs::read(folder.path("bundle")).unwrap();
     let at = bundle.windows(4).rposition(|at| at == b"\x7fELF").unwrap();
     bundle[at + 48] = 0x46;
-    std::fs::write(folder.path().join("other"), &bundle).unwrap();
+    folder.write("other", &bundle);
     assert_eq!(
         changed(&["--update-section", ".hip_fatbin=other"]),
         ["OFF113"]
@@ -160,10 +160,10 @@ fn finds_what_is_broken_in_a_library() {
 }
 
 /// Runs a program in the folder.
-fn done(folder: &TempDir, program: &Path, arguments: &[&str]) {
+fn done(folder: &Folder, program: &Path, arguments: &[&str]) {
     run(Command::new(program)
         .args(arguments)
-        .current_dir(folder.path()));
+        .current_dir(folder.root()));
 }
 
 /// Options of clang for relocatable device code of HIP.
@@ -183,7 +183,7 @@ const DEVICE_CODE: [&str; 10] = [
 /// clang-linker-wrapper of LLVM 19 and 22 aligns the section to 16, and the host code before it is small.
 #[test]
 fn finds_bundles_that_the_linker_wrapper_does_not_align() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     for (word, name) in [("llvm19", "clang-19"), ("llvm22", "clang-22")] {
         let Some(clang) = tool(word, &[name]) else {
             continue;
@@ -209,7 +209,7 @@ fn finds_bundles_that_the_linker_wrapper_does_not_align() {
             .args(link)
             .args(["theirs.so", "--offload-link"])
             .env("PATH", path.unwrap())
-            .current_dir(folder.path()));
+            .current_dir(folder.root()));
         assert_eq!(codes(&folder, "theirs.so"), ["OFF121"], "{name}");
         let ours = Path::new(env!("CARGO_BIN_EXE_offload-link"));
         let link = ["-shared", "k.o", "runtime.o", "-o", "ours.so"];
@@ -235,7 +235,7 @@ fn checks_programs_of_nvcc() {
     let (Some(nvcc), Some(objcopy)) = (tool("cuda", &["nvcc"]), program("objcopy")) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     put(&folder, "k.cu", CUDA);
     let cuda = nvcc.parent().unwrap().parent().unwrap().join("lib64");
     let libraries = format!("-L{}", cuda.display());
@@ -264,7 +264,7 @@ fn checks_programs_of_nvcc() {
 
 #[test]
 fn finds_device_code_that_nobody_linked() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let (Some(clang), Some(objcopy)) = (tool("llvm22", &["clang-22"]), program("objcopy")) else {
         return;
     };
@@ -319,7 +319,7 @@ fn finds_device_code_that_nobody_linked() {
 
 #[test]
 fn finds_invalid_and_missing_wrappers() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let (Some(clang), Some(objcopy)) = (tool("llvm22", &["clang-22"]), program("objcopy")) else {
         return;
     };
@@ -331,11 +331,11 @@ fn finds_invalid_and_missing_wrappers() {
         "copy.so",
     ];
     done(&folder, &objcopy, &take);
-    let wrapper = std::fs::read(folder.path().join("wrapper")).unwrap();
+    let wrapper = std::fs::read(folder.path("wrapper")).unwrap();
     let changed = |offset: usize, value: u32| {
         let mut wrapper = wrapper.clone();
         wrapper[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
-        std::fs::write(folder.path().join("other"), wrapper).unwrap();
+        folder.write("other", wrapper);
         let change = ["--update-section=.hipFatBinSegment=other"];
         let files = ["lib.so", "bad.so"];
         done(&folder, &objcopy, &[&change[..], &files].concat());
@@ -359,7 +359,7 @@ fn finds_invalid_and_missing_wrappers() {
 
 #[test]
 fn follows_deny_allow_and_the_command_line() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     // An empty image.
     let id = "hipv4-amdgcn-amd-amdhsa--gfx906";
     let mut file = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
@@ -368,7 +368,7 @@ fn follows_deny_allow_and_the_command_line() {
     }
     file.extend(id.as_bytes());
     file.resize(4096, 0);
-    std::fs::write(folder.path().join("k.hipfb"), file).unwrap();
+    folder.write("k.hipfb", file);
     let status = |arguments: &[&str]| cargo_offload(&folder, arguments).status.code();
     let output = cargo_offload(&folder, &["verify", "k.hipfb"]);
     assert_eq!(
@@ -393,7 +393,7 @@ fn follows_deny_allow_and_the_command_line() {
 
 #[test]
 fn explains_each_code_like_its_page() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/verify.md");
     let page = std::fs::read_to_string(page).unwrap();
     let (_, page) = page.split_once("## Codes\n\n").unwrap();
@@ -427,7 +427,7 @@ fn explains_each_code_like_its_page() {
 
 #[test]
 fn explains_each_error_by_its_section() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/troubleshooting.md");
     let page = std::fs::read_to_string(page).unwrap();
     let list = text(&cargo_offload(&folder, &["explain"]).stdout);

@@ -1,5 +1,6 @@
 //! `cargo offload` on zip files that Python's `zipfile` wrote: what it says of members is what it says of the files.
 
+use crate::support::folder::Folder;
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -7,7 +8,6 @@ use std::process::{Command, Output};
 use offload_formats::format::bundle::{self, BundleImage};
 use offload_formats::format::compressed_bundle;
 use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::support::{program, run};
 
@@ -36,16 +36,16 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn folder() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+fn folder() -> Folder {
+    let folder = Folder::new();
     for (name, bytes) in files() {
-        std::fs::write(folder.path().join(name), bytes).unwrap();
+        folder.write(name, bytes);
     }
     folder
 }
 
 /// Writes `name` with the files of the folder as `pkg/<name>`, by Python. `method` is that of its `zipfile`.
-fn zip(folder: &TempDir, name: &str, method: &str, names: &[&str]) -> bool {
+fn zip(folder: &Folder, name: &str, method: &str, names: &[&str]) -> bool {
     let Some(python) = program("python3") else {
         return false;
     };
@@ -62,7 +62,7 @@ with zipfile.ZipFile(archive, 'w') as file:
 ";
     let mut command = Command::new(python);
     command.args(["-c", SCRIPT, name, method]).args(names);
-    run(command.current_dir(folder.path()));
+    run(command.current_dir(folder.root()));
     true
 }
 
@@ -72,13 +72,13 @@ fn cargo_offload(folder: &Path, arguments: &[&str]) -> Output {
     command.current_dir(folder).output().unwrap()
 }
 
-fn printed(folder: &TempDir, arguments: &[&str]) -> String {
-    let output = cargo_offload(folder.path(), arguments);
+fn printed(folder: &Folder, arguments: &[&str]) -> String {
+    let output = cargo_offload(folder.root(), arguments);
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn containers(folder: &TempDir, file: &str) -> Vec<Value> {
+fn containers(folder: &Folder, file: &str) -> Vec<Value> {
     let json = printed(folder, &["inspect", "--kernels", "--json", file]);
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["files"][0]["problems"], Value::Array(Vec::new()));
@@ -111,7 +111,7 @@ fn inspects_members_as_it_inspects_files() {
             return;
         }
         let found = containers(&folder, "k.whl");
-        let whole = std::fs::read(folder.path().join("k.whl")).unwrap();
+        let whole = std::fs::read(folder.path("k.whl")).unwrap();
         let mut found = found.into_iter();
         for (name, bytes) in &files {
             for expected in containers(&folder, name) {
@@ -185,7 +185,7 @@ fn extracts_from_members() {
         ];
         assert_eq!(paths.lines().count(), images.len(), "{paths}");
         for (path, image) in paths.lines().zip(images) {
-            let content = std::fs::read(folder.path().join(path)).unwrap();
+            let content = std::fs::read(folder.path(path)).unwrap();
             assert!(content == image, "{path}");
         }
     }
@@ -199,7 +199,7 @@ fn shares_the_size_of_compressed_members() {
     }
     let json = printed(&folder, &["size", "--json", "k.zip"]);
     let json: Value = serde_json::from_str(&json).unwrap();
-    let size = folder.path().join("k.zip").metadata().unwrap().len();
+    let size = folder.path("k.zip").metadata().unwrap().len();
     assert_eq!(json["size"], size);
     let packed = containers(&folder, "k.zip")[0]["packed_size"].clone();
     // The member is one bundle.
@@ -219,9 +219,9 @@ fn reports_damaged_and_large_members() {
     if !zip(&folder, "k.zip", "ZIP_DEFLATED", &["k.hipfb", "two.fatbin"]) {
         return;
     }
-    let mut bytes = std::fs::read(folder.path().join("k.zip")).unwrap();
+    let mut bytes = std::fs::read(folder.path("k.zip")).unwrap();
     let output = cargo_offload(
-        folder.path(),
+        folder.root(),
         &["inspect", "--max-decompressed-size=9000", "k.zip"],
     );
     assert_eq!(output.status.code(), Some(1));
@@ -239,8 +239,8 @@ fn reports_damaged_and_large_members() {
     let mut entries = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"PK\x01\x02"));
     let entry = entries.nth(1).unwrap();
     bytes[entry + 16] ^= 1;
-    std::fs::write(folder.path().join("k.zip"), &bytes).unwrap();
-    let output = cargo_offload(folder.path(), &["inspect", "k.zip"]);
+    folder.write("k.zip", &bytes);
+    let output = cargo_offload(folder.root(), &["inspect", "k.zip"]);
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(

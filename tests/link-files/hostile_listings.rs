@@ -1,5 +1,6 @@
 //! Names in files that drive a terminal or forge lines: every listing and message of the tools shows them escaped.
 
+use crate::support::folder::Folder;
 use std::fs;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -8,7 +9,6 @@ use std::process::{Command, Output, Stdio};
 use offload_formats::format::bundle::{self, BundleImage};
 use offload_formats::format::offload_binary::BinaryImage;
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
-use tempfile::TempDir;
 
 const BUNDLER: &str = env!("CARGO_BIN_EXE_offload-bundler");
 const PACKAGER: &str = env!("CARGO_BIN_EXE_offload-packager");
@@ -18,9 +18,9 @@ const CARGO: &str = env!("CARGO_BIN_EXE_cargo-offload");
 const HOSTILE: &str = "\x1b]0;x\x07\x1b[2J\u{9b}1m\u{202e}\rx\nforged-line-of-some-kind";
 const SHOWN: &str = "\\x1b]0;x\\x07\\x1b[2J\\u{9b}1m\\u{202e}\\rx\\nforged-line-of-some-kind";
 
-fn run(folder: &TempDir, tool: &str, args: &[&str]) -> Output {
+fn run(folder: &Folder, tool: &str, args: &[&str]) -> Output {
     let mut command = Command::new(tool);
-    command.args(args).current_dir(folder.path());
+    command.args(args).current_dir(folder.root());
     command.stdin(Stdio::null()).output().unwrap()
 }
 
@@ -64,8 +64,8 @@ fn archive(path: &Path, name: &str, content: &[u8]) {
 
 #[test]
 fn shows_hostile_entry_ids_escaped() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
+    let folder = Folder::new();
+    let path = |name: &str| folder.path(name);
     let id = format!("hip-amdgcn-amd-amdhsa--gfx906{HOSTILE}");
     fs::write(path("k.bc"), bundled(&id, b"image")).unwrap();
     let list = ["-type=bc", "-input=k.bc"];
@@ -137,8 +137,8 @@ fn shows_hostile_entry_ids_escaped() {
 
 #[test]
 fn shows_hostile_strings_of_images_escaped() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
+    let folder = Folder::new();
+    let path = |name: &str| folder.path(name);
     let strings = [
         ("triple", HOSTILE),
         ("arch", HOSTILE),

@@ -5,13 +5,13 @@
 
 #![cfg(target_os = "linux")]
 
+use crate::support::folder::Folder;
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::ops::Deref;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-
-use tempfile::TempDir;
 
 const LINKER: &str = env!("CARGO_BIN_EXE_offload-link");
 const BUNDLER: &str = env!("CARGO_BIN_EXE_offload-bundler");
@@ -28,15 +28,23 @@ const ERRORS: [i32; 4] = [5, 24, 12, 13];
 
 /// A folder with inputs, and beside it what other programs need.
 struct Place {
-    dir: TempDir,
+    dir: Folder,
     library: PathBuf,
+}
+
+impl Deref for Place {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.dir
+    }
 }
 
 impl Place {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = Folder::new();
         let place = Self {
-            library: dir.path().join("fail_call.so"),
+            library: dir.path("fail_call.so"),
             dir,
         };
         for folder in ["bin", "tmp", "cuda", "in", "in/out"] {
@@ -57,16 +65,7 @@ impl Place {
 
     /// The folder, without symbolic links, as the calls are compared with it.
     fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().canonicalize().unwrap().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        fs::write(self.path(name), bytes).unwrap();
-    }
-
-    fn script(&self, name: &str, body: &str) {
-        self.write(name, format!("#!/bin/sh\n{body}\n"));
-        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+        self.dir.root().canonicalize().unwrap().join(name)
     }
 
     fn run(&self, program: &str, args: &[&str]) {
@@ -189,7 +188,7 @@ fn linker() -> (Place, PathBuf) {
         let mut image = OBJECT.to_vec();
         image[0x12] = 224;
         image[0x30..0x34].copy_from_slice(&flags.to_le_bytes());
-        place.write(&format!("image-{name}"), &image);
+        place.write(format!("image-{name}"), &image);
     }
     place.write("in/bundle.bc", bundle());
     let image = "--image=file=image-gfx90a,triple=amdgcn-amd-amdhsa,arch=gfx90a,kind=openmp";
@@ -448,7 +447,7 @@ fn plans_all_sources_and_libraries_or_fails() {
     }
     let source = "__attribute__((device)) int f(int x) { return x; }\n";
     for name in ["a.hip", "b.hip", "deep/c.hip", "deep/d.hip"] {
-        place.write(&format!("in/kernels/{name}"), source);
+        place.write(format!("in/kernels/{name}"), source);
     }
     place.write("helper.c", "int helper(int x) { return x + 1; }\n");
     let compile = |output: &str| {
@@ -484,7 +483,7 @@ fn compiles_all_sources_or_fails() {
     fs::create_dir_all(place.path("in/kernels")).unwrap();
     for (name, value) in [("a", 1), ("b", 2)] {
         let kernel = format!("__attribute__((global)) void {name}(int *p) {{ *p = {value}; }}\n");
-        place.write(&format!("in/kernels/{name}.hip"), kernel);
+        place.write(format!("in/kernels/{name}.hip"), kernel);
     }
     let keys = format!(
         "language = \"hip\"\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\"]\nrdc = false\n\

@@ -3,32 +3,32 @@
 //! `.ci/hosts` builds them and runs this; OFFLOAD_WINDOWS_TOOLS names their folder.
 
 use crate::support;
+use crate::support::folder::Folder;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use support::bad_archives::tree;
-use tempfile::TempDir;
 
 /// Folders with the same inputs, one for the tools of each system.
 struct Folders {
-    linux: TempDir,
-    windows: TempDir,
+    linux: Folder,
+    windows: Folder,
     tools: PathBuf,
     wine: PathBuf,
-    prefix: TempDir,
+    prefix: Folder,
 }
 
 impl Folders {
     fn new() -> Self {
         let tools = std::env::var_os("OFFLOAD_WINDOWS_TOOLS");
         let folders = Self {
-            linux: TempDir::new().unwrap(),
-            windows: TempDir::new().unwrap(),
+            linux: Folder::new(),
+            windows: Folder::new(),
             tools: tools.expect("OFFLOAD_WINDOWS_TOOLS is set").into(),
             wine: support::tool("wine", &["wine64"]).expect("Wine is installed"),
-            prefix: TempDir::new().unwrap(),
+            prefix: Folder::new(),
         };
         // Wine tells about its new folder.
         let output = folders.run(
@@ -43,7 +43,7 @@ impl Folders {
     fn wine(&self, tool: &str) -> Command {
         let mut wine = Command::new(&self.wine);
         wine.arg(self.tools.join(format!("{tool}.exe")))
-            .env("WINEPREFIX", self.prefix.path())
+            .env("WINEPREFIX", self.prefix.root())
             .env("WINEDEBUG", "-all")
             .env("WINEDLLOVERRIDES", "mscoree,mshtml=");
         wine
@@ -51,7 +51,7 @@ impl Folders {
 
     fn write(&self, name: &str, bytes: &[u8]) {
         for folder in [&self.linux, &self.windows] {
-            fs::write(folder.path().join(name), bytes).unwrap();
+            folder.write(name, bytes);
         }
     }
 
@@ -83,12 +83,12 @@ impl Folders {
     }
 
     /// Output goes into files: what Wine starts in the background would keep pipes open.
-    fn run(&self, mut command: Command, folder: &TempDir, args: &[&str]) -> Output {
-        let [stdout, stderr] = ["stdout", "stderr"].map(|name| self.prefix.path().join(name));
+    fn run(&self, mut command: Command, folder: &Folder, args: &[&str]) -> Output {
+        let [stdout, stderr] = ["stdout", "stderr"].map(|name| self.prefix.path(name));
         let file = |path: &Path| fs::File::create(path).unwrap();
         let status = command
             .args(args)
-            .current_dir(folder.path())
+            .current_dir(folder.root())
             .stdout(file(&stdout))
             .stderr(file(&stderr))
             .status();
@@ -105,18 +105,18 @@ impl Drop for Folders {
     fn drop(&mut self) {
         let _ = Command::new(self.wine.with_file_name("wineserver"))
             .arg("-k")
-            .env("WINEPREFIX", self.prefix.path())
+            .env("WINEPREFIX", self.prefix.root())
             .status();
     }
 }
 
 /// Every file of a folder, by its name from the folder on.
-fn files(folder: &TempDir) -> BTreeMap<PathBuf, Vec<u8>> {
+fn files(folder: &Folder) -> BTreeMap<PathBuf, Vec<u8>> {
     let relative = |(name, bytes): (String, Vec<u8>)| {
-        let name = Path::new(&name).strip_prefix(folder.path()).unwrap();
+        let name = Path::new(&name).strip_prefix(folder.root()).unwrap();
         (name.to_owned(), bytes)
     };
-    tree(folder.path()).into_iter().map(relative).collect()
+    tree(folder.root()).into_iter().map(relative).collect()
 }
 
 fn tool_of_linux(tool: &str) -> &'static str {

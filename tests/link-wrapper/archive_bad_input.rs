@@ -5,6 +5,7 @@
 
 use crate::linker_hip_support as support;
 use crate::support::bad_archives;
+use crate::support::folder::Folder;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,24 +14,23 @@ use std::process::{Command, Output};
 use bad_archives::{Bad, GFX906, HOST, archive, bad_archives, bundle, tree, with_index};
 use offload_formats::container::archive::Archive;
 use support::{Place, one_kernel, run};
-use tempfile::TempDir;
 
 /// A folder in a folder, so that what is written above it is seen.
 struct Bench {
-    dir: TempDir,
+    dir: Folder,
 }
 
 impl Bench {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = Folder::new();
         for folder in ["work", "tmp"] {
-            fs::create_dir(dir.path().join(folder)).unwrap();
+            fs::create_dir(dir.path(folder)).unwrap();
         }
         Self { dir }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join("work").join(name)
+        self.dir.path("work").join(name)
     }
 
     fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
@@ -41,7 +41,7 @@ impl Bench {
         let mut command = Command::new(program);
         command
             .current_dir(self.path(""))
-            .env("TMPDIR", self.dir.path().join("tmp"))
+            .env("TMPDIR", self.dir.path("tmp"))
             .env_remove("OFFLOAD_LINK_ACTIVE")
             .env_remove("OFFLOAD_LINK_REPORT")
             .env_remove("CC");
@@ -75,11 +75,11 @@ impl Bench {
 
     #[track_caller]
     fn refused(&self, args: &[&str], mut run: impl FnMut() -> Output, start: &str) -> String {
-        let before = tree(self.dir.path());
+        let before = tree(self.dir.root());
         let output = run();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
-        let after = tree(self.dir.path());
+        let after = tree(self.dir.root());
         assert!(before == after, "{args:?}: {:?}", after.keys());
         let text = said.strip_prefix(start);
         text.unwrap_or_else(|| panic!("{args:?}: {said}"))
@@ -182,11 +182,11 @@ fn writes_nothing_outside_whatever_members_are_called() {
         ),
     ];
     for (args, output, expected) in outputs {
-        let before = tree(bench.dir.path());
+        let before = tree(bench.dir.root());
         let done = bench.archives(args);
         assert!(done.status.success(), "{done:?}");
         assert_eq!(names(&bench.path(output)), expected);
-        let mut after = tree(bench.dir.path());
+        let mut after = tree(bench.dir.root());
         let new = bench.path(output).display().to_string();
         assert!(after.remove(&new).is_some(), "{new}");
         assert!(before == after, "{args:?}: {:?}", after.keys());

@@ -4,8 +4,10 @@
 //! wrapper leaves it to the host linker, which then refuses it.
 
 use crate::linker_support as support;
+use crate::support::folder::Folder;
 
 use std::fs;
+use std::ops::Deref;
 use std::ops::Range;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -14,7 +16,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use support::{found, text, tool};
-use tempfile::TempDir;
 
 const TOOL: &str = env!("CARGO_BIN_EXE_offload-link");
 
@@ -81,13 +82,9 @@ fn goldens() -> &'static [Golden] {
         let Some(clang) = tool("llvm22", "clang") else {
             return all;
         };
-        let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("x.c"), "int x;").unwrap();
-        fs::write(
-            dir.path().join("two.bin"),
-            golden!("two-images.offload-binary"),
-        )
-        .unwrap();
+        let dir = Folder::new();
+        fs::write(dir.path("x.c"), "int x;").unwrap();
+        dir.write("two.bin", golden!("two-images.offload-binary"));
         let compile = Command::new(clang)
             .args([
                 "--target=x86_64-pc-windows-msvc",
@@ -97,10 +94,10 @@ fn goldens() -> &'static [Golden] {
                 "x.obj",
             ])
             .args(["-Xclang", "-fembed-offload-object=two.bin"])
-            .current_dir(dir.path())
+            .current_dir(dir.root())
             .status();
         assert!(compile.unwrap().success());
-        let bytes = fs::read(dir.path().join("x.obj")).unwrap();
+        let bytes = fs::read(dir.path("x.obj")).unwrap();
         all.push(Golden::new("windows.obj", bytes.leak(), 2));
         all
     })
@@ -108,17 +105,25 @@ fn goldens() -> &'static [Golden] {
 
 /// A folder for one thread, with a file at a time in it.
 struct Bench {
-    dir: TempDir,
+    dir: Folder,
+}
+
+impl Deref for Bench {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.dir
+    }
 }
 
 impl Bench {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        fs::create_dir(dir.path().join("tmp")).unwrap();
-        symlink(TOOL, dir.path().join("clang-linker-wrapper")).unwrap();
+        let dir = Folder::new();
+        fs::create_dir(dir.path("tmp")).unwrap();
+        symlink(TOOL, dir.path("clang-linker-wrapper")).unwrap();
         // What the thin archive names.
         for name in ["fat.o", "a_rather_long_member_name.o"] {
-            fs::write(dir.path().join(name), golden!("elf64le.o")).unwrap();
+            dir.write(name, golden!("elf64le.o"));
         }
         Self { dir }
     }
@@ -130,7 +135,7 @@ impl Bench {
 
     fn plan_with(&self, names: &[&str], under_llvms_name: bool) -> Output {
         let program = match under_llvms_name {
-            true => self.dir.path().join("clang-linker-wrapper"),
+            true => self.path("clang-linker-wrapper"),
             false => PathBuf::from(TOOL),
         };
         Command::new("sh")
@@ -145,8 +150,8 @@ impl Bench {
             ])
             .arg("--whole-archive")
             .args(names)
-            .current_dir(self.dir.path())
-            .env("TMPDIR", self.dir.path().join("tmp"))
+            .current_dir(self.root())
+            .env("TMPDIR", self.path("tmp"))
             .env_remove("OFFLOAD_LINK_REPORT")
             .env_remove("OFFLOAD_LINK_ACTIVE")
             .stdin(Stdio::null())
@@ -158,10 +163,10 @@ impl Bench {
     fn is_refused(&self, name: &str, linkers: &[PathBuf]) -> bool {
         linkers.iter().all(|linker| {
             let mut link = Command::new(linker);
-            link.current_dir(self.dir.path());
+            link.current_dir(self.root());
             link.args(["-r", "-o", "tmp/linked", "--whole-archive", name]);
             let refused = !link.output().unwrap().status.success();
-            let _ = fs::remove_file(self.dir.path().join("tmp/linked"));
+            let _ = fs::remove_file(self.path("tmp/linked"));
             refused
         })
     }
@@ -174,7 +179,7 @@ impl Bench {
         odd: bool,
         linkers: &[PathBuf],
     ) -> Option<String> {
-        fs::write(self.dir.path().join(golden.name), bytes).unwrap();
+        fs::write(self.path(golden.name), bytes).unwrap();
         let output = self.plan(golden.name, odd);
         let said = text(&output.stderr);
         let images = || {
@@ -182,8 +187,8 @@ impl Bench {
             said.lines().filter(line).count()
         };
         let problem = match output.status.code() {
-            _ if self.dir.path().join("output").exists() => "it wrote an output",
-            _ if fs::read_dir(self.dir.path().join("tmp")).unwrap().count() > 0 => "it left files",
+            _ if self.path("output").exists() => "it wrote an output",
+            _ if fs::read_dir(self.path("tmp")).unwrap().count() > 0 => "it left files",
             Some(1) if said.contains("panicked") => "it panicked",
             Some(1) if !says_why(&said, golden.name) => "the error names no file",
             Some(1) => return None,
@@ -319,7 +324,7 @@ fn reads_objects_whose_type_gnus_linker_does_not_ask_for() {
 #[test]
 fn names_what_it_cannot_read_beside_device_code_and_warns_without_any() {
     let bench = Bench::new();
-    let write = |name: &str, bytes: &[u8]| fs::write(bench.dir.path().join(name), bytes).unwrap();
+    let write = |name: &str, bytes: &[u8]| bench.write(name, bytes);
     let gnu = golden!("gnu.a");
     write("whole.bc", golden!("three-images.bundle"));
     let mut untyped = golden!("elf64le.o").to_vec();

@@ -4,17 +4,16 @@
 //! [`as_llvm_writes`] is that difference, and nothing else may differ.
 
 use crate::support;
+use crate::support::folder::Folder;
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::ops::Deref;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{Random, run, tool};
-use tempfile::TempDir;
-
-/// Random lines for each release.
-const LINES: usize = 400;
+use support::{Random, cases, run, tool};
 
 /// The linker's: an option or input, with what belongs to it.
 const LINKER: &[&[&str]] = &[
@@ -182,20 +181,28 @@ fn as_llvm_writes(line: &[String]) -> Vec<String> {
 }
 
 struct Place {
-    dir: TempDir,
+    dir: Folder,
     ours: PathBuf,
+}
+
+impl Deref for Place {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.dir
+    }
 }
 
 impl Place {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let ours = dir.path().join("clang-linker-wrapper");
+        let dir = Folder::new();
+        let ours = dir.path("clang-linker-wrapper");
         symlink(env!("CARGO_BIN_EXE_offload-link"), &ours).unwrap();
-        fs::create_dir(dir.path().join("d")).unwrap();
-        fs::write(dir.path().join("a.c"), "int a;").unwrap();
+        fs::create_dir(dir.path("d")).unwrap();
+        fs::write(dir.path("a.c"), "int a;").unwrap();
         let here = |program: &str| {
             let mut command = Command::new(program);
-            command.current_dir(dir.path());
+            command.current_dir(dir.root());
             command
         };
         run(here("cc").args(["-c", "a.c"]));
@@ -207,7 +214,7 @@ impl Place {
     fn host_line(&self, program: &Path, args: &[String]) -> Result<Vec<String>, String> {
         let output = Command::new(program)
             .args(args)
-            .current_dir(self.dir.path())
+            .current_dir(self.root())
             .env_remove("OFFLOAD_LINK_ACTIVE")
             .output()
             .unwrap();
@@ -232,7 +239,8 @@ fn compare(release: &str, word: &str) {
     let mut random = Random::new();
     let mut own: Vec<&[&str]> = OWN.to_vec();
     own.extend(own_of(release));
-    for _ in 0..LINES {
+    let mut unused: BTreeSet<&[&str]> = LINKER.iter().chain(&own).copied().collect();
+    for _ in 0..cases(160, 400) {
         // A linker's argument first, so that `--` is the linker's; a folder for `-l`.
         let mut line = vec!["a.o".to_owned(), "-Ld".to_owned()];
         for _ in 0..random.below(12) {
@@ -240,6 +248,7 @@ fn compare(release: &str, word: &str) {
                 0 => random.pick(&own),
                 _ => random.pick(LINKER),
             };
+            unused.remove(words);
             line.extend(words.iter().map(|word| (*word).to_owned()));
         }
         for option in ["--linker-path=/bin/ld", "--dry-run"] {
@@ -253,6 +262,7 @@ fn compare(release: &str, word: &str) {
         let found = found.map(|line| as_llvm_writes(&line));
         assert_eq!(found, expected, "{release}: {line:?}");
     }
+    assert!(unused.is_empty(), "{release}: no line has {unused:?}");
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! The registration objects: against those of `clang-linker-wrapper`, in every linker, and running.
 
 use crate::linker_support as support;
+use crate::support::folder::Folder;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -19,7 +21,6 @@ use offload_formats::registration::deferred::{Deferred, add_demand};
 use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
 use offload_formats::registration::{Global, NEEDS_OFFLOAD_LINK, RegistrationError};
 use support::{found, tool};
-use tempfile::TempDir;
 
 const PROGRAM: &str = "
 int printf(const char *, ...);
@@ -38,29 +39,37 @@ int main(void) {
 
 /// A program's host object, the blob that LLVM's wrapper embeds for it, and LLVM's object.
 struct Case {
-    dir: TempDir,
+    dir: Folder,
     clang: PathBuf,
     blob: Vec<u8>,
     llvm: Vec<u8>,
 }
 
+impl Deref for Case {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.dir
+    }
+}
+
 impl Case {
     fn new(release: &str, clang: PathBuf, wrapper: PathBuf) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("a.c"), PROGRAM).unwrap();
+        let dir = Folder::new();
+        dir.write("a.c", PROGRAM);
         let mut compile = Command::new(&clang);
         compile
             .args(["-O1", "-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu"])
             .args(["-ffunction-sections", "-c", "a.c"]);
-        succeed(dir.path(), &mut compile);
+        succeed(dir.root(), &mut compile);
         // What is linked by the wrapper does not matter here, so no host link takes place.
         let mut link = Command::new(wrapper);
         let nothing = found("true").expect("every system has `true`");
         link.arg(format!("--linker-path={}", nothing.display()));
         link.args(["--save-temps", "-o", "a", "a.o"]);
         link.arg("--host-triple=x86_64-pc-linux-gnu");
-        succeed(dir.path(), &mut link);
-        let llvm = fs::read(dir.path().join("a.openmp.image.wrapper.o"))
+        succeed(dir.root(), &mut link);
+        let llvm = fs::read(dir.path("a.openmp.image.wrapper.o"))
             .unwrap_or_else(|error| panic!("wrapper {release}: {error}"));
         let file = ElfFile64::<object::Endianness>::parse(&*llvm).unwrap();
         let section = file.section_by_name(".llvm.offloading").unwrap();
@@ -82,16 +91,12 @@ impl Case {
         }
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) {
-        fs::write(self.dir.path().join(name), bytes).unwrap();
-    }
-
     fn link(&self, args: &[&str]) -> Output {
         let runtime = Llvm::of(self.clang.clone())
             .offload_runtime(Machine::X86_64)
             .unwrap();
         Command::new(&self.clang)
-            .current_dir(self.dir.path())
+            .current_dir(self.root())
             .args(["-o", "a", "-Wl,--gc-sections"])
             .args(args)
             .arg(format!("-L{}", runtime.display()))
@@ -105,7 +110,7 @@ impl Case {
         let runtime = Llvm::of(self.clang.clone())
             .offload_runtime(Machine::X86_64)
             .unwrap();
-        Command::new(self.dir.path().join("a"))
+        Command::new(self.path("a"))
             .env("OMP_TARGET_OFFLOAD", "MANDATORY")
             .env("LD_LIBRARY_PATH", runtime)
             .output()
@@ -247,7 +252,7 @@ fn runs_the_region_on_the_device_whatever_linker_was_used() {
         entries: &[],
     };
     for section in [BlobSection::Offloading, BlobSection::Finished] {
-        case.write("registration.o", &ours(&case, table, section));
+        case.write("registration.o", ours(&case, table, section));
         for (name, linker, keep) in linkers() {
             let args = [&["registration.o", "a.o", &linker], keep].concat();
             let link = case.link(&args);
@@ -288,8 +293,8 @@ fn runs_the_region_when_registered_in_c_or_in_ir() {
         alignment: 1,
     });
     for (name, (source, module)) in [("whole", whole), ("range", range)] {
-        case.write(&format!("{name}.c"), source.as_bytes());
-        case.write(&format!("{name}.bc"), module.as_bytes());
+        case.write(format!("{name}.c"), source.as_bytes());
+        case.write(format!("{name}.bc"), module.as_bytes());
     }
     // gcc does not read modules.
     let clang = [
@@ -302,14 +307,14 @@ fn runs_the_region_when_registered_in_c_or_in_ir() {
             let mut compile = Command::new(&compiler);
             compile.args(["-c", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror"]);
             compile.args([&format!("{source}.{form}"), "-o", "registration.o"]);
-            succeed(case.dir.path(), &mut compile);
+            succeed(case.root(), &mut compile);
             for (name, linker, keep) in linkers() {
                 let mut args = vec!["registration.o", "a.o", &linker];
                 args.extend(keep);
                 if source == "range" {
                     let mut relocatable = Command::new(linker.trim_start_matches("--ld-path="));
                     relocatable.args(["-r", "registration.o", "a.o", "-o", "r.o"]);
-                    succeed(case.dir.path(), &mut relocatable);
+                    succeed(case.root(), &mut relocatable);
                     args = vec!["r.o", &linker];
                 }
                 let link = case.link(&args);
@@ -330,11 +335,11 @@ fn keeps_its_own_entry_table_through_a_relocatable_link_and_collection() {
         flags: (elf::SHF_WRITE | elf::SHF_ALLOC).0,
         alignment: 1,
     };
-    case.write("registration.o", &ours(&case, table, BlobSection::Finished));
+    case.write("registration.o", ours(&case, table, BlobSection::Finished));
     for (name, linker, _) in linkers() {
         let mut relocatable = Command::new(linker.trim_start_matches("--ld-path="));
         relocatable.args(["-r", "registration.o", "a.o", "-o", "whole.o"]);
-        succeed(case.dir.path(), &mut relocatable);
+        succeed(case.root(), &mut relocatable);
         for (last, linker, _) in linkers() {
             // No `-z nostart-stop-gc`: nothing here is named by start and stop symbols.
             let link = case.link(&["whole.o", &linker]);
@@ -373,7 +378,7 @@ fn gives_images_and_an_anchor_to_the_program() {
     );
     let link = case.link(&["b.c", "registration.o"]);
     assert!(link.status.success(), "{link:?}");
-    let status = Command::new(case.dir.path().join("a")).status().unwrap();
+    let status = Command::new(case.path("a")).status().unwrap();
     assert!(status.success(), "{status}");
 }
 
@@ -430,7 +435,7 @@ fn adds_the_demand_to_host_objects_of_every_machine() {
     let Some(lld) = tool("llvm22", "ld.lld") else {
         return;
     };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = Folder::new();
     let host = OpenMp {
         images: &[],
         table: EntryTable::StartStop {
@@ -443,7 +448,7 @@ fn adds_the_demand_to_host_objects_of_every_machine() {
     for machine in [Machine::X86_64, Machine::AARCH64] {
         let object = host.to_object(machine).unwrap();
         let demanding = to_bytes(&add_demand(&object).unwrap(), &[&object]).unwrap();
-        fs::write(dir.path().join("host.o"), demanding).unwrap();
+        dir.write("host.o", demanding);
         let link = |options: &[&str]| {
             let mut link = Command::new(&lld);
             link.args(["-pie", "--gc-sections", "host.o", "-o", "host"]);
@@ -455,7 +460,7 @@ fn adds_the_demand_to_host_objects_of_every_machine() {
             ] {
                 link.arg(format!("--defsym={name}=0"));
             }
-            let output = link.args(options).current_dir(dir.path()).output();
+            let output = link.args(options).current_dir(dir.root()).output();
             let output = output.unwrap();
             String::from_utf8(output.stderr).unwrap()
         };
@@ -483,7 +488,7 @@ fn links_for_aarch64() {
     let Some(objdump) = tool("llvm22", "llvm-objdump") else {
         return;
     };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = Folder::new();
     let registration = OpenMp {
         images: &[Blob {
             bytes: &[1; 16],
@@ -497,13 +502,13 @@ fn links_for_aarch64() {
         globals: &[Global::Anchor { name: "anchor" }],
     };
     let bytes = registration.to_object(Machine::AARCH64).unwrap();
-    fs::write(dir.path().join("r.o"), bytes).unwrap();
+    dir.write("r.o", bytes);
     let mut link = Command::new(lld);
     link.args(["-shared", "r.o", "-o", "r.so", "--eh-frame-hdr"]);
-    succeed(dir.path(), &mut link);
+    succeed(dir.root(), &mut link);
     let dump = Command::new(objdump)
         .args(["-d", "--no-show-raw-insn", "--no-leading-addr", "r.so"])
-        .current_dir(dir.path())
+        .current_dir(dir.root())
         .output()
         .unwrap();
     let text = String::from_utf8(dump.stdout).unwrap();

@@ -131,11 +131,11 @@ const STUB: &str = "-Wl,-u,_Z18__device_stub__onePi";
 
 #[test]
 fn links_every_form_that_the_older_driver_makes_of_a_source() {
-    for release in ["llvm19", "llvm22"] {
+    for (number, release) in ["llvm19", "llvm22"].into_iter().enumerate() {
         let Some(place) = Place::new(release) else {
             continue;
         };
-        for (args, extension) in FORMS {
+        for (form, (args, extension)) in FORMS.into_iter().enumerate() {
             let [one, helper] = &bundles(&place, args, extension);
             place.archive("libone.a", &[one, helper]);
             let _ = fs::remove_file(place.path("thin.a"));
@@ -144,14 +144,19 @@ fn links_every_form_that_the_older_driver_makes_of_a_source() {
                     .command(place.tool("llvm-ar"))
                     .args(["rcT", "thin.a", one, helper]),
             );
-            for inputs in [
+            let lines = [
                 &[one.as_str(), helper][..],
                 &[STUB, "libone.a"],
                 &[STUB, "-L.", "-lone"],
                 &[STUB, "-L.", "-Wl,-lone"],
                 &["-Wl,--whole-archive,libone.a,--no-whole-archive"],
                 &[STUB, "thin.a"],
-            ] {
+            ];
+            for (line, inputs) in lines.into_iter().enumerate() {
+                // Each form on each line with one of the releases.
+                if !crate::support::tests_all() && (number + form + line) % 2 == 1 {
+                    continue;
+                }
                 let what = format!("{release} {extension} {inputs:?}");
                 assert_eq!(place.registered(inputs), one_kernel("one"), "{what}");
                 assert_eq!(place.entries(), ENTRIES, "{what}");

@@ -1,32 +1,41 @@
 //! The linker wrapper as a program: what it forwards, says, leaves behind and returns.
 
 use crate::linker_support as support;
+use crate::support::folder::Folder;
 
 use std::fs;
+use std::ops::Deref;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use support::{Project, program, region, text, tool};
-use tempfile::TempDir;
 
 const TOOL: &str = env!("CARGO_BIN_EXE_offload-link");
 
 /// A folder with a linker that prints its arguments, one on a line.
 struct Shim {
-    dir: TempDir,
+    dir: Folder,
+}
+
+impl Deref for Shim {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.dir
+    }
 }
 
 impl Shim {
     fn new(body: &str) -> Self {
         use std::os::unix::fs::{PermissionsExt, symlink};
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("real");
+        let dir = Folder::new();
+        let path = dir.path("real");
         fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        symlink(TOOL, dir.path().join("clang-linker-wrapper")).unwrap();
-        symlink(TOOL, dir.path().join("offload-ld")).unwrap();
+        symlink(TOOL, dir.path("clang-linker-wrapper")).unwrap();
+        symlink(TOOL, dir.path("offload-ld")).unwrap();
         Self { dir }
     }
 
@@ -38,12 +47,12 @@ impl Shim {
     fn run(&self, name: &str, args: &[&str]) -> Output {
         let program = match name {
             "offload-link" => Path::new(TOOL).to_owned(),
-            other => self.dir.path().join(other),
+            other => self.path(other),
         };
-        let real = self.dir.path().join("real");
+        let real = self.path("real");
         let mut command = Command::new(program);
         command
-            .current_dir(self.dir.path())
+            .current_dir(self.root())
             .env("TMPDIR", "/nonexistent");
         command.env_remove("OFFLOAD_LINK_ACTIVE").env_remove("CC");
         match name {
@@ -183,7 +192,7 @@ fn consumes_its_own_options_wherever_they_stand() {
 #[test]
 fn passes_on_a_response_file_that_does_not_change() {
     let shim = Shim::printing();
-    fs::write(shim.dir.path().join("args"), "a.o \"b c.o\" -Lx").unwrap();
+    shim.write("args", "a.o \"b c.o\" -Lx");
     assert_eq!(
         shim.lines("offload-link", &["-o", "x", "@args"]),
         ["-o", "x", "@args"]
@@ -198,24 +207,20 @@ fn passes_on_a_response_file_that_does_not_change() {
 fn packs_a_response_file_again_when_something_in_it_is_ours() {
     let shim =
         Shim::new("for arg; do case $arg in @*) cat \"${arg#@}\";; *) echo \"$arg\";; esac; done");
-    fs::write(
-        shim.dir.path().join("args"),
-        "a.o --device-debug 'b \"c.o' -Lx",
-    )
-    .unwrap();
-    let program = shim.dir.path().join("clang-linker-wrapper");
-    let real = format!("--linker-path={}", shim.dir.path().join("real").display());
+    shim.write("args", "a.o --device-debug 'b \"c.o' -Lx");
+    let program = shim.path("clang-linker-wrapper");
+    let real = format!("--linker-path={}", shim.path("real").display());
     let output = Command::new(program)
         .args([&real, "-o", "x", "@args", "y"])
-        .current_dir(shim.dir.path())
-        .env("TMPDIR", shim.dir.path())
+        .current_dir(shim.root())
+        .env("TMPDIR", shim.root())
         .output()
         .unwrap();
     assert_eq!(
         text(&output.stdout),
         "-o\nx\n\"a.o\"\n\"b \\\"c.o\"\n\"-Lx\"\ny\n"
     );
-    let left = fs::read_dir(shim.dir.path()).unwrap().count();
+    let left = fs::read_dir(shim.root()).unwrap().count();
     assert_eq!(left, 4, "real, two links and args");
 }
 
@@ -228,7 +233,7 @@ fn answers_for_itself_and_leaves_other_questions_to_the_linker() {
         assert_eq!(shim.lines(name, &["--print-offload-abi"]), expected);
     }
     let alone = |arg| {
-        let output = Command::new(shim.dir.path().join("clang-linker-wrapper"))
+        let output = Command::new(shim.path("clang-linker-wrapper"))
             .arg(arg)
             .output();
         text(&output.unwrap().stdout)
@@ -253,12 +258,12 @@ fn says_how_it_is_used_instead_of_running_a_linker_without_arguments() {
     for name in ["offload-link", "offload-ld", "ld.offload"] {
         let program = match name {
             "offload-link" => PathBuf::from(TOOL),
-            other => shim.dir.path().join(other),
+            other => shim.path(other),
         };
         if name == "ld.offload" {
             let _ = symlink(TOOL, &program);
         }
-        let real = shim.dir.path().join("real");
+        let real = shim.path("real");
         let mut command = Command::new(program);
         let output = command.env("OFFLOAD_CC", real).output().unwrap();
         let said = text(&output.stderr);
@@ -309,7 +314,7 @@ fn explains_what_is_wrong_with_the_command_line() {
         "--opt-level: `3` is not a level; expected `O0` to `O3` [OFF808]\n"
     );
     let alone = |name: &str, variables: &[(&str, &str)]| {
-        let mut command = Command::new(shim.dir.path().join(name));
+        let mut command = Command::new(shim.path(name));
         command
             .arg("a.o")
             .env_remove("CC")
@@ -343,7 +348,7 @@ fn explains_what_is_wrong_with_the_command_line() {
 #[test]
 fn notices_that_the_linker_it_found_is_itself() {
     let shim = Shim::printing();
-    let other = shim.dir.path().join("another-name");
+    let other = shim.path("another-name");
     std::os::unix::fs::symlink(TOOL, &other).unwrap();
     let output = Command::new(TOOL)
         .arg("a.o")
@@ -367,7 +372,7 @@ fn notices_that_the_linker_it_found_is_itself() {
 #[test]
 fn takes_the_driver_that_is_declared_for_the_target() {
     let shim = Shim::printing();
-    let real = shim.dir.path().join("real");
+    let real = shim.path("real");
     let run = |variable: &str| {
         let output = Command::new(TOOL)
             .args([
@@ -658,7 +663,7 @@ fn prints_a_plan_that_a_shell_can_run() {
 fn looks_for_libraries_only_where_it_is_told_under_llvms_name() {
     let shim = Shim::printing();
     assert_eq!(shim.lines("offload-link", &["-lnowhere"]), ["-lnowhere"]);
-    let output = Command::new(shim.dir.path().join("clang-linker-wrapper"))
+    let output = Command::new(shim.path("clang-linker-wrapper"))
         .args(["--linker-path=true", "-ldummy", "a.o", "-o", "a.out"])
         .output()
         .unwrap();
@@ -816,12 +821,12 @@ fn answers_to_its_names_with_a_release_behind_them() {
         "offload-ld-1.2",
         "ld.offload",
     ] {
-        std::os::unix::fs::symlink(TOOL, shim.dir.path().join(name)).unwrap();
+        std::os::unix::fs::symlink(TOOL, shim.path(name)).unwrap();
         // Only a linker's `-z` and `-rpath` are followed by a value.
         let args = ["-z", "a.o", "--device-linker", "x"];
         assert_eq!(shim.lines(name, &args), ["-z", "a.o"]);
         let verbose = shim.run(name, &["-z", "a o", "--wrapper-verbose"]);
-        let real = shim.dir.path().join("real").display().to_string();
+        let real = shim.path("real").display().to_string();
         // LLVM's form under LLVM's name.
         let said = match name.starts_with("clang") {
             true => format!(" \"{real}\" -z 'a o'\n"),

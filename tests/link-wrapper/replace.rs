@@ -1,14 +1,15 @@
 //! The recipes of docs/replace-clang-linker-wrapper.md, each run.
 
 use crate::support;
+use crate::support::folder::Folder;
 
 use std::fs;
+use std::ops::Deref;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use support::tool;
-use tempfile::TempDir;
 
 const TOOL: &str = env!("CARGO_BIN_EXE_offload-link");
 const OPENMP: [&str; 2] = ["-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu"];
@@ -35,13 +36,21 @@ int main(void) {
 
 /// A release of clang, and a folder with the link of the recipes.
 struct Place {
-    dir: TempDir,
+    dir: Folder,
     release: &'static str,
     clang: PathBuf,
     /// Where its libomptarget is, which runs the programs; without one they are only linked, with
     /// the libraries of another release.
     runtime: Option<PathBuf>,
     libraries: PathBuf,
+}
+
+impl Deref for Place {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.dir
+    }
 }
 
 impl Place {
@@ -54,11 +63,11 @@ impl Place {
             };
             let runtime = folder(runtime_word);
             let libraries = runtime.clone().or_else(|| folder("omptarget19"))?;
-            let dir = tempfile::tempdir().unwrap();
-            fs::create_dir(dir.path().join("offload")).unwrap();
-            symlink(TOOL, dir.path().join("offload/clang-linker-wrapper")).unwrap();
-            fs::write(dir.path().join("saxpy.c"), SAXPY).unwrap();
-            fs::write(dir.path().join("saxpy.cpp"), SAXPY).unwrap();
+            let dir = Folder::new();
+            fs::create_dir(dir.path("offload")).unwrap();
+            symlink(TOOL, dir.path("offload/clang-linker-wrapper")).unwrap();
+            dir.write("saxpy.c", SAXPY);
+            dir.write("saxpy.cpp", SAXPY);
             Some(Self {
                 dir,
                 release,
@@ -74,10 +83,6 @@ impl Place {
         releases.into_iter().filter_map(place).collect()
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
     fn folder(&self) -> String {
         self.path("offload").display().to_string()
     }
@@ -85,7 +90,7 @@ impl Place {
     fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
         command
-            .current_dir(self.dir.path())
+            .current_dir(self.root())
             .env(
                 "OFFLOAD_LINK_REPORT",
                 format!("text:{}", self.path("report").display()),
@@ -194,7 +199,7 @@ fn replaces_it_in_cmake() {
             let header = format!("clang/{release}/include/omp.h");
             let _ = fs::copy(place.libraries.join(header), place.path("omp.h"));
         }
-        let flags = format!("-B{} -I{}", place.folder(), place.dir.path().display());
+        let flags = format!("-B{} -I{}", place.folder(), place.dir.root().display());
         let libraries = place.libraries.display();
         let configure = place
             .command(&cmake)
@@ -296,7 +301,7 @@ fn says_what_it_did_where_asked() {
         );
         let temporaries = place.clang(&line).arg("-Wl,--save-temps").output().unwrap();
         succeeded(&temporaries);
-        assert!(fs::read_dir(place.dir.path()).unwrap().any(|file| {
+        assert!(fs::read_dir(place.dir.root()).unwrap().any(|file| {
             let name = file.unwrap().file_name();
             name.to_string_lossy()
                 .starts_with("saxpy.openmp.image.wrapper")

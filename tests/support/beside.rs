@@ -1,13 +1,12 @@
 //! Two tools on the same command lines, LLVM's and ours, and everything of them that can be seen.
 
+use super::folder::Folder;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-use tempfile::TempDir;
 
 use super::tool;
 
@@ -34,7 +33,7 @@ pub struct Pair<Key> {
     theirs: PathBuf,
     ours: &'static Path,
     /// Theirs, then ours.
-    pub folders: [TempDir; 2],
+    pub folders: [Folder; 2],
     explain: Explain<Key>,
     seen: BTreeMap<Key, usize>,
     counts: BTreeMap<String, usize>,
@@ -48,7 +47,7 @@ impl<Key: Copy + Debug + Ord> Pair<Key> {
         ours: &'static str,
         explain: Explain<Key>,
     ) -> Option<Self> {
-        let folder = || tempfile::tempdir().unwrap();
+        let folder = || Folder::new();
         Some(Self {
             release: word.trim_start_matches("llvm"),
             name,
@@ -64,14 +63,14 @@ impl<Key: Copy + Debug + Ord> Pair<Key> {
     /// The same file for both.
     pub fn write(&self, name: &str, bytes: &[u8]) {
         for folder in &self.folders {
-            fs::write(folder.path().join(name), bytes).unwrap();
+            fs::write(folder.root().join(name), bytes).unwrap();
         }
     }
 
     /// Removes all files but those of these names.
     pub fn clear_but(&self, kept: &[&str]) {
         for folder in &self.folders {
-            for entry in fs::read_dir(folder.path()).unwrap() {
+            for entry in fs::read_dir(folder.root()).unwrap() {
                 let entry = entry.unwrap();
                 if !kept.contains(&entry.file_name().to_str().unwrap()) {
                     fs::remove_file(entry.path()).unwrap();
@@ -96,7 +95,7 @@ impl<Key: Copy + Debug + Ord> Pair<Key> {
         args: &[&str],
         variables: &[(&str, &str)],
     ) -> Outcome {
-        let folder = self.folders[folder].path();
+        let folder = self.folders[folder].root();
         let output = Command::new(program)
             .arg0(self.name)
             .args(args)

@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
     );
     let mut cc = Command::new("cc");
     cc.args(["comgr.c", "-o", "comgr", "-lamd_comgr"])
-        .current_dir(package.folder.path());
+        .current_dir(package.folder.root());
     super::run(&mut cc);
     Some(super::run(Command::new(package.at("comgr")).arg(image)))
 }

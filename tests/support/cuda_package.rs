@@ -68,7 +68,7 @@ pub fn program(package: &Package, main: &str) -> String {
     command
         .args(["-Dwarnings", "--edition=2024", "main.rs", "-o", "main"])
         .env("OUT_DIR", package.at(OUT))
-        .current_dir(package.folder.path());
+        .current_dir(package.folder.root());
     package.link_images(&mut command);
     super::run(&mut command);
     super::run(&mut Command::new(package.at("main")))

@@ -1,9 +1,9 @@
 //! A package whose build script is run as Cargo runs it.
 
+use super::folder::Folder;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use tempfile::TempDir;
 
 pub const KERNEL: &str = "#include \"k.h\"\nint run(int x) {\n#pragma omp target map(tofrom : x)\n  x += ONE;\n  return x;\n}\n";
 pub const MANIFEST: &str =
@@ -12,7 +12,7 @@ pub const CPU: &str = "sources = [\"kernels/*.c\"]\ntargets = [\"x86_64-pc-linux
 
 /// A package, its build folder, and a clang that counts how often it is started.
 pub struct Package {
-    pub folder: TempDir,
+    pub folder: Folder,
 }
 
 impl Package {
@@ -21,7 +21,7 @@ impl Package {
         super::tool("llvm19", &["clang"])?;
         super::tool("omptarget19", &["libomptarget.so.19.1"])?;
         let package = Self {
-            folder: TempDir::new().unwrap(),
+            folder: Folder::new(),
         };
         package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
         package.put("kernels/k.c", KERNEL);
@@ -46,7 +46,7 @@ impl Package {
     }
 
     pub fn at(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.path(name)
     }
 
     pub fn put(&self, name: &str, text: &str) {
@@ -80,7 +80,7 @@ impl Package {
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .env("CARGO", env!("CARGO"))
-            .env("CARGO_MANIFEST_DIR", self.folder.path())
+            .env("CARGO_MANIFEST_DIR", self.folder.root())
             .env("CARGO_PKG_NAME", "pack")
             .env("CARGO_PKG_VERSION", "1.2.3")
             .env("OUT_DIR", self.at("target/build/pack-0123/out"))
@@ -90,7 +90,7 @@ impl Package {
             .env("PROFILE", "debug")
             .env("NUM_JOBS", "2")
             .env("OFFLOAD_COMPILER", self.at("llvm/bin/clang"))
-            .current_dir(self.folder.path());
+            .current_dir(self.folder.root());
         command
     }
 
@@ -158,7 +158,7 @@ impl Package {
         };
         let text = error.strip_suffix(&help);
         text.unwrap_or_else(|| panic!("no help for the code: {error}"))
-            .replace(&format!("{}/", self.folder.path().display()), "")
+            .replace(&format!("{}/", self.folder.root().display()), "")
     }
 
     pub fn starts(&self) -> usize {

@@ -1,5 +1,6 @@
 //! Link jobs: images for one target that become one image.
 
+use crate::installed::device_tools::LinkTarget;
 use offload_formats::names::{OffloadKind, Triple};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,17 @@ pub struct LinkJob {
 }
 
 impl LinkJob {
+    /// Returns the target, for the search of programs and files. `llvm-link` merges several inputs of bitcode, one with LLVM's
+    /// C library for GPUs, or all into an image of bitcode.
+    #[must_use]
+    pub fn target(&self) -> LinkTarget<'_> {
+        LinkTarget {
+            triple: &self.triple,
+            processor: &self.processor,
+            merges_bitcode: self.has_bitcode(),
+        }
+    }
+
     pub(crate) fn has_bitcode(&self) -> bool {
         let is_bitcode = |input: &DeviceInput| matches!(input, DeviceInput::Bitcode(_));
         self.inputs.iter().any(is_bitcode)

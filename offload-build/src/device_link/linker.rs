@@ -2,9 +2,9 @@
 
 use crate::compile::device::target_option;
 use crate::device_link::job::{DeviceInput, LinkJob};
-use crate::installed::llvm::Llvm;
+use crate::installed::device_tools::DeviceTools;
 use crate::process::command::Command;
-use crate::process::search::{NotFound, Search};
+use crate::process::search::NotFound;
 use offload_formats::names::ImageKind;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -61,10 +61,8 @@ pub struct LinkOptions<'a> {
 /// Options that all device links of one build or one host link share.
 #[derive(Clone, Debug)]
 pub struct DeviceLinker<'a> {
-    /// The LLVM that made the images; CPU objects can do without.
-    pub llvm: Option<&'a Llvm>,
-    /// The search for other programs.
-    pub search: &'a Search,
+    /// Programs and files for the target.
+    pub tools: &'a DeviceTools,
     /// The host's C compiler, for CPU objects when there is no clang.
     pub cc: &'a Path,
     /// The tool whose command lines are planned.
@@ -117,9 +115,9 @@ impl DeviceLinker<'_> {
                 (vec![link], merged)
             }
         };
-        let libraries = match (self.llvm, job.is_openmp_gpu()) {
-            (Some(llvm), true) => llvm.gpu_libraries(job.triple.as_str()),
-            _ => Vec::new(),
+        let libraries = match job.is_openmp_gpu() {
+            true => self.tools.gpu_libraries.as_slice(),
+            false => &[],
         };
         if libraries.is_empty() {
             return Ok((commands, Some(module)));
@@ -130,40 +128,24 @@ impl DeviceLinker<'_> {
         Ok((commands, Some(complete)))
     }
 
-    fn llvm_link(&self, output: &Path) -> Result<Command, NotFound> {
-        let program = self.llvm()?.program("llvm-link")?;
+    pub(crate) fn llvm_link(&self, output: &Path) -> Result<Command, NotFound> {
+        let program = needed(&self.tools.llvm_link)?;
         Ok(Command::new(program).arg("-o").arg(output))
     }
 
     /// Returns options for a foreign CPU: lld if it has no linker of its own, and no C library if it has none.
-    pub(crate) fn foreign(&self, job: &LinkJob) -> Vec<&'static str> {
-        // As GNU's tools call it.
-        let name = match job.triple.arch() {
-            "ppc64le" => "powerpc64le",
-            "i386" | "i486" | "i586" | "i686" => "x86_64",
-            other => other,
-        };
-        let here = match std::env::consts::ARCH {
-            "x86" => "x86_64",
-            "powerpc64" if cfg!(target_endian = "little") => "powerpc64le",
-            other => other,
-        };
-        if name == here {
+    pub(crate) fn foreign(&self) -> Vec<&'static str> {
+        let Some(cpu) = self.tools.foreign_cpu else {
             return Vec::new();
-        }
+        };
         let mut args = Vec::new();
         // In a root of its own clang does not look for this system's linkers.
         let says_where = |arg: &OsString| arg.to_string_lossy().starts_with("--sysroot");
         let has_root = self.compiler_args.iter().any(says_where);
-        let linker = self.search.program(&[&format!("{name}-linux-gnu-ld")]);
-        if has_root || linker.is_none() {
+        if has_root || !cpu.has_linker {
             args.push(LLD);
         }
-        let folders = [
-            format!("/usr/{name}-linux-gnu/lib/crti.o"),
-            format!("/usr/lib/{name}-linux-gnu/crti.o"),
-        ];
-        if !has_root && !folders.iter().any(|file| Path::new(file).exists()) {
+        if !has_root && !cpu.has_c_library {
             args.push("-nostdlib");
         }
         args
@@ -171,7 +153,7 @@ impl DeviceLinker<'_> {
 
     /// clang, told the target.
     pub(crate) fn clang(&self, job: &LinkJob) -> Result<Command, NotFound> {
-        let mut command = Command::new(&self.llvm()?.clang)
+        let mut command = Command::new(&self.tools.llvm()?.clang)
             .arg("--no-default-config")
             .arg(format!("--target={}", job.triple));
         if !job.processor.is_empty() {
@@ -182,11 +164,7 @@ impl DeviceLinker<'_> {
 
     /// Bitcode of which the module takes what it uses: the files that were named, else OpenMP's device runtime when
     /// that is missing and no argument names one.
-    pub(crate) fn device_runtime(
-        &self,
-        vendor: &'static str,
-        job: &LinkJob,
-    ) -> Result<Vec<OsString>, NotFound> {
+    pub(crate) fn device_runtime(&self, job: &LinkJob) -> Result<Vec<OsString>, NotFound> {
         let builtin = self.builtin_bitcode();
         if !builtin.is_empty() || !job.needs_openmp_runtime() {
             return Ok(builtin);
@@ -198,12 +176,7 @@ impl DeviceLinker<'_> {
         if given.into_iter().any(is_runtime) {
             return Ok(Vec::new());
         }
-        let processor = job
-            .processor
-            .split(':')
-            .next()
-            .expect("a split text has a first part");
-        let runtime = self.llvm()?.device_runtime(vendor, processor)?;
+        let runtime = needed(&self.tools.device_runtime)?;
         let passes = DECIDED_BEFORE.iter().flat_map(|pass| ["-mllvm", pass]);
         let options = passes.chain(["-mlink-builtin-bitcode"]).map(OsString::from);
         let options = options.chain([runtime.into()]);
@@ -243,24 +216,18 @@ impl DeviceLinker<'_> {
             .args(behind("-Xlinker", self.linker_args))
     }
 
-    /// Checks that lld is where clang looks for it, which runs it: beside itself or in `PATH`.
+    /// Checks that clang will find lld, which it runs.
     pub(crate) fn check_lld(&self) -> Result<(), NotFound> {
-        let is_needed = !self.options.dry_run && self.search.program(&["ld.lld"]).is_none();
-        match self.llvm() {
-            Ok(llvm) if is_needed => llvm.program("ld.lld").map(|_| ()),
-            _ => Ok(()),
+        match self.options.dry_run {
+            true => Ok(()),
+            false => needed(&self.tools.lld).map(drop),
         }
     }
+}
 
-    pub(crate) fn llvm(&self) -> Result<&Llvm, NotFound> {
-        self.llvm.ok_or_else(|| {
-            NotFound::new(
-                "clang",
-                vec!["PATH".to_owned()],
-                "install clang of the release that compiled the device code (Debian, Ubuntu: `clang-<release>`; Fedora, Arch, conda-forge: `clang`)",
-            )
-        })
-    }
+/// Returns a program or file that a link cannot do without.
+pub(crate) fn needed(tool: &Result<PathBuf, NotFound>) -> Result<&Path, NotFound> {
+    tool.as_deref().map_err(NotFound::clone)
 }
 
 /// Returns each of `values` after the option that takes it.

@@ -71,10 +71,8 @@ impl DeviceLinker<'_> {
             });
         }
         if self.options.embed_bitcode && job.has_bitcode() {
-            let merged = Command::new(self.llvm()?.program("llvm-link")?)
-                .arg("-o")
-                .arg(output)
-                .args(job.inputs.iter().map(DeviceInput::path));
+            let inputs = job.inputs.iter().map(DeviceInput::path);
+            let merged = self.llvm_link(output)?.args(inputs);
             return Ok(PlannedLink {
                 commands: vec![merged],
                 output: output.to_owned(),
@@ -102,7 +100,7 @@ impl DeviceLinker<'_> {
         }
         match self.way {
             // Objects for a CPU, and no clang: the host's compiler does as well.
-            Way::Llvm if self.llvm.is_none() && job.triple.is_cpu() => job.has_bitcode(),
+            Way::Llvm if self.tools.llvm.is_none() && job.triple.is_cpu() => job.has_bitcode(),
             // LLVM 20 and later have no way for PTX.
             Way::Llvm => !job.inputs.iter().any(is_ptx),
             Way::Own if job.is_spirv() => true,
@@ -124,10 +122,10 @@ impl DeviceLinker<'_> {
         output: &Path,
     ) -> Result<Command, NotFound> {
         // Objects need no clang: what the host's programs are linked with will do.
-        let command = match (self.llvm, module) {
+        let command = match (&self.tools.llvm, module) {
             (None, None) => Command::new(self.cc),
             _ => {
-                let foreign = self.foreign(job);
+                let foreign = self.foreign();
                 if foreign.contains(&LLD) {
                     self.check_lld()?;
                 }
@@ -169,7 +167,7 @@ impl DeviceLinker<'_> {
             .args(objects)
             .arg("-Wl,--no-undefined");
         if module.is_some() {
-            command = command.args(self.device_runtime("amdgpu", job)?);
+            command = command.args(self.device_runtime(job)?);
         }
         self.check_lld()?;
         Ok(self.extra(self.module(command, module)))

@@ -9,7 +9,7 @@
 
 use crate::compile::ptxas;
 use crate::device_link::job::{DeviceInput, LinkJob};
-use crate::device_link::linker::DeviceLinker;
+use crate::device_link::linker::{DeviceLinker, needed};
 use crate::process::command::Command;
 use crate::process::search::NotFound;
 use std::ffi::OsString;
@@ -18,12 +18,10 @@ use std::path::{Path, PathBuf};
 impl DeviceLinker<'_> {
     /// Tells whether clang can link this by itself: by its helper, which runs NVIDIA's tools.
     pub(crate) fn has_nvlink_wrapper(&self, job: &LinkJob) -> bool {
-        let helper =
-            |llvm| crate::installed::llvm::Llvm::sibling(llvm, "clang-nvlink-wrapper").is_ok();
         let is_ptx = |input: &DeviceInput| matches!(input, DeviceInput::Ptx(_));
         !job.inputs.iter().any(is_ptx)
-            && self.llvm.is_some_and(helper)
-            && self.search.cuda_program("nvlink").is_ok()
+            && self.tools.nvlink_wrapper.is_ok()
+            && self.tools.nvlink.is_ok()
     }
 
     pub(crate) fn nvidia_image(
@@ -52,7 +50,7 @@ impl DeviceLinker<'_> {
             commands.push(self.assemble(job, assembly, &["-c"], &cubin)?);
             cubins.push(cubin);
         }
-        let nvlink = self.search.cuda_program("nvlink")?;
+        let nvlink = needed(&self.tools.nvlink)?;
         let link = Command::new(nvlink)
             .args(["-arch", &job.processor, "-o"])
             .arg(output)
@@ -79,7 +77,7 @@ impl DeviceLinker<'_> {
         let command = self.clang(job)?.args(["-nogpulib", "-S"]);
         let command = command
             .args(ptxas::options(&job.processor))
-            .args(self.device_runtime("nvptx", job)?)
+            .args(self.device_runtime(job)?)
             .arg("-o")
             .arg(assembly);
         let (_, compiler) = self.for_ptxas();
@@ -93,8 +91,8 @@ impl DeviceLinker<'_> {
         mode: &[&str],
         output: &Path,
     ) -> Result<Command, NotFound> {
-        let ptxas = self.search.cuda_program("ptxas")?;
-        let command = ptxas::assemble(&ptxas, &job.processor, assembly, output);
+        let ptxas = needed(&self.tools.ptxas)?;
+        let command = ptxas::assemble(ptxas, &job.processor, assembly, output);
         let (assembler, _) = self.for_ptxas();
         Ok(command.args(mode).args(assembler))
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::installed::device_tools::DeviceTools;
 use crate::installed::llvm::Llvm;
 use crate::process::search::Search;
 use offload_formats::names::{OffloadKind, Triple};
@@ -94,26 +95,12 @@ impl Case<'_> {
         if !self.without.is_empty() {
             fs::remove_file(folder.join(self.without)).unwrap();
         }
-        let llvm = Llvm {
-            clang: folder.join("bin/clang"),
-            prefix: folder.clone(),
-        };
+        let llvm = Llvm::within(folder.clone(), folder.join("bin/clang"));
         let search = Search {
             path: OsString::new(),
             cuda: vec![folder.clone()],
         };
         let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
-        let linker = DeviceLinker {
-            llvm: self.llvm.then_some(&llvm),
-            search: &search,
-            cc: Path::new("cc"),
-            way: self.way,
-            opt_level: "3",
-            host_libraries: &["-lomp".into()],
-            compiler_args: &words(self.compiler_args),
-            linker_args: &words(self.linker_args),
-            options: self.options,
-        };
         let input = |name: &&str| match name.rsplit('.').next() {
             Some("bc") => DeviceInput::Bitcode(name.into()),
             Some("s") => DeviceInput::Ptx(name.into()),
@@ -126,6 +113,16 @@ impl Case<'_> {
             kinds: vec![self.kind],
             uses_openmp_runtime: self.kind == OffloadKind::OPENMP,
             inputs: self.inputs.iter().map(input).collect(),
+        };
+        let linker = DeviceLinker {
+            tools: &DeviceTools::find(self.llvm.then_some(&llvm), &search, &job.target(), None),
+            cc: Path::new("cc"),
+            way: self.way,
+            opt_level: "3",
+            host_libraries: &["-lomp".into()],
+            compiler_args: &words(self.compiler_args),
+            linker_args: &words(self.linker_args),
+            options: self.options,
         };
         let shown = |text: String| {
             text.replace(&format!("{}/", folder.display()), "")
@@ -637,7 +634,7 @@ fn says_what_is_missing_where_it_was_searched_and_how_to_get_it() {
         case.plan().unwrap_err(),
         "`libomptarget-amdgpu-gfx906.bc` not found (searched: lib, lib64, \
          lib/x86_64-unknown-linux-gnu, lib/x86_64-linux-gnu) [OFF606]\n\
-         hint: this LLVM has OpenMP's device runtime for gfx90a; name one of these, or take another release"
+         hint: this LLVM has OpenMP's device runtime for gfx90a; name one of these, or use another release"
     );
     let no_clang = Case {
         name: "no-clang",

@@ -44,7 +44,7 @@ impl DeviceLinker<'_> {
         triple: &Triple,
         processor: &str,
     ) -> Result<Command, NotFound> {
-        let mut command = Command::new(&self.llvm()?.clang)
+        let mut command = Command::new(&self.tools.llvm()?.clang)
             .arg("--no-default-config")
             .arg(format!("--target={triple}"));
         // IR goes through no back end, and of an NVIDIA processor clang 22 wants the version of PTX.

@@ -7,10 +7,8 @@
 
 use crate::compile::device::target_option;
 use crate::device_link::job::{DeviceInput, LinkJob};
-use crate::device_link::linker::{DeviceLinker, LLD, Way, behind};
-use crate::installed::llvm::Llvm;
+use crate::device_link::linker::{DeviceLinker, LLD, Way, behind, needed};
 use crate::process::command::Command;
-use crate::process::install::Need;
 use crate::process::search::NotFound;
 use offload_formats::names::OffloadKind;
 use std::ffi::OsString;
@@ -25,9 +23,9 @@ const LTO_BY_DEFAULT: u32 = 23;
 
 impl DeviceLinker<'_> {
     pub(crate) fn wrapper_line(&self, job: &LinkJob, output: &Path) -> Result<Command, NotFound> {
-        let llvm = self.llvm()?;
+        let llvm = self.tools.llvm()?;
         if !self.options.dry_run {
-            self.check_tools(job, llvm)?;
+            self.check_tools(job)?;
         }
         // An installation of an unknown release is treated like the release that we follow.
         let release = llvm.release().unwrap_or(22);
@@ -42,21 +40,18 @@ impl DeviceLinker<'_> {
     }
 
     /// Checks that the programs exist that clang will run: a missing one is reported before anything runs.
-    fn check_tools(&self, job: &LinkJob, llvm: &Llvm) -> Result<(), NotFound> {
+    fn check_tools(&self, job: &LinkJob) -> Result<(), NotFound> {
         if job.kinds.contains(&OffloadKind::SYCL) {
-            llvm.sibling("clang-sycl-linker")?;
-        } else if job.is_spirv() && self.search.program(&["spirv-link"]).is_none() {
-            return Err(NotFound::new(
-                "spirv-link",
-                vec!["PATH".to_owned()],
-                Need::SpirvTools.install(None),
-            ));
+            needed(&self.tools.sycl_linker)?;
+        } else if job.is_spirv() {
+            needed(&self.tools.spirv_link)?;
         }
         if job.triple.is_nvptx() {
             // Run by clang's helper.
-            self.search.cuda_program("ptxas")?;
-            self.search.cuda_program("nvlink")?;
-            llvm.sibling("clang-nvlink-wrapper")?;
+            let tools = self.tools;
+            for tool in [&tools.ptxas, &tools.nvlink, &tools.nvlink_wrapper] {
+                needed(tool)?;
+            }
         }
         if self.way == Way::Own && job.triple.is_amdgpu() {
             self.check_lld()?;
@@ -197,10 +192,10 @@ impl DeviceLinker<'_> {
 
     /// clang 22 looks for this linker in `PATH` and not beside itself, where it is.
     fn sycl_folder(&self) -> Option<OsString> {
-        if self.search.program(&["clang-sycl-linker"]).is_some() {
+        if self.tools.has_sycl_linker_in_path {
             return None;
         }
-        let linker = self.llvm?.sibling("clang-sycl-linker").ok()?;
+        let linker = self.tools.sycl_linker.as_ref().ok()?;
         Some(joined("-B", &linker.parent()?.into()))
     }
 
@@ -212,7 +207,7 @@ impl DeviceLinker<'_> {
         }
         if job.triple.is_cpu() {
             let has_lld = self.lto(job).contains(&LLD) && job.has_bitcode() && !self.options.no_lto;
-            let args = self.foreign(job).into_iter();
+            let args = self.foreign().into_iter();
             return args.filter(|arg| !has_lld || *arg != LLD).collect();
         }
         let alone = self.options.no_lto && job.has_bitcode() && release < LTO_BY_DEFAULT;

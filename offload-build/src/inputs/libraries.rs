@@ -180,7 +180,7 @@ fn paths(module: &Module, target: &Target) -> Result<Vec<PathBuf>, Error> {
                 .collect();
             Error::new(format_args!(
                 "module `{}`: no library `{name}` for `{}` (searched: {} in {})\n\
-                 hint: LIBRARY_PATH says where libraries are",
+                 hint: set LIBRARY_PATH to the folders of libraries",
                 module.name,
                 target.written,
                 names.join(", "),

@@ -21,7 +21,7 @@ const ALL_MAJOR: &str = "all-major";
 ///
 /// # Errors
 ///
-/// If no compiler says which processors it supports.
+/// If no compiler lists its processors.
 pub(crate) fn put_into(settings: &mut Settings, environment: &Environment) -> Result<(), Error> {
     let listed = settings.list("targets");
     let stands_for_others = |target: &String| [ALL, ALL_MAJOR].contains(&target.as_str());
@@ -87,7 +87,7 @@ fn supported(settings: &Settings, environment: &Environment) -> Result<BTreeSet<
     let common = asked.into_iter().reduce(|one, other| &one & &other);
     let common = common.filter(|common| !common.is_empty());
     common.ok_or_else(|| {
-        let problem = "`all`: no compiler says which processors it supports (searched PATH for clang, or `compiler`)\n\
+        let problem = "`all`: no compiler lists its processors (searched PATH for clang, or `compiler`)\n\
             hint: name the processors: OFFLOAD_TARGETS=\"sm_80;compute_80\" replaces `targets`";
         settings.error_at("targets", problem)
     })

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Answers, in files of one folder.
 #[derive(Clone, Debug)]
-pub(crate) struct Answers {
+pub struct Answers {
     folder: PathBuf,
     /// Variables that answers depend on, with their values.
     variables: String,
@@ -31,10 +31,19 @@ impl Answers {
     ///
     /// When it fails. That is not kept.
     pub(crate) fn to(&self, command: &Command) -> Result<String, CommandError> {
+        self.accepted(command, |_| true)
+    }
+
+    /// The same, but asks again if `accepts` refuses the known answer.
+    pub(crate) fn accepted(
+        &self,
+        command: &Command,
+        accepts: impl Fn(&str) -> bool,
+    ) -> Result<String, CommandError> {
         let path = self.path(command);
         match fs::read_to_string(&path) {
             // Nothing is what earlier versions kept of a program that failed.
-            Ok(known) if !known.is_empty() => return Ok(known),
+            Ok(known) if !known.is_empty() && accepts(&known) => return Ok(known),
             _ => {}
         }
         let output = command.run()?;

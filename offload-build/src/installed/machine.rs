@@ -9,6 +9,7 @@ use crate::files;
 use crate::installed::answers::Answers;
 use crate::installed::compilers::{Compiler, nvcc};
 use crate::installed::device_libraries::{self, DeviceLibraries};
+use crate::installed::device_tools::{DeviceTools, LinkTarget};
 use crate::installed::host::Host;
 use crate::installed::runtimes::Runtime;
 use crate::installed::rustc::Rustc;
@@ -32,6 +33,10 @@ pub(crate) struct Machine {
     /// The one that registers the images, decided.
     pub(crate) registration: Registrar,
     pub(crate) answers: Answers,
+    /// Programs and files of device links, by target (`Target::written`).
+    pub(crate) device_tools: Vec<(String, DeviceTools)>,
+    /// True if lld is beside clang.
+    pub(crate) has_lld: bool,
     /// The vendors' device libraries, by target (`Target::written`).
     pub(crate) device_libraries: Vec<(String, DeviceLibraries)>,
     /// The targets whose device runtime lacks the lock of `omp critical` (`Target::written`).
@@ -88,14 +93,11 @@ impl Machine {
         });
         let launcher = launcher(module, root, environment, &search)?;
         let registration = registration(module, environment)?;
+        let llvm = compiler.llvm.as_ref();
         Ok(Self {
-            device_libraries: device_libraries::find(
-                module,
-                compiler.llvm.as_ref(),
-                environment,
-                &search,
-                &answers,
-            ),
+            device_libraries: device_libraries::find(module, llvm, environment, &search, &answers),
+            device_tools: device_tools(module, &compiler, &answers),
+            has_lld: llvm.is_some_and(|llvm| llvm.sibling("ld.lld").is_ok()),
             without_critical_lock: without_critical_lock(module, &compiler),
             cuda_device_runtime: match (compiler.family, &compiler.sdk) {
                 (Family::Nvcc, Some(root)) => nvcc::device_runtime(root),
@@ -110,6 +112,28 @@ impl Machine {
             answers,
         })
     }
+}
+
+/// Finds the programs and files of the device link for each target.
+fn device_tools(
+    module: &Module,
+    compiler: &Compiler,
+    answers: &Answers,
+) -> Vec<(String, DeviceTools)> {
+    let (llvm, search) = (compiler.llvm.as_ref(), &compiler.search);
+    let tools = |target: &Target| {
+        let link = LinkTarget {
+            triple: &target.triple,
+            processor: &target.id.to_string(),
+            // AMD's other links leave bitcode to clang and lld.
+            merges_bitcode: module.language == Language::OpenMp || !target.triple.is_amdgpu(),
+        };
+        DeviceTools::find(llvm, search, &link, Some(answers))
+    };
+    let targets = module.targets.iter();
+    targets
+        .map(|target| (target.written.clone(), tools(target)))
+        .collect()
 }
 
 /// Returns the targets whose device runtime lacks the lock of `omp critical`.

@@ -4,6 +4,7 @@ pub(crate) mod all_processors;
 pub(crate) mod answers;
 pub(crate) mod compilers;
 pub(crate) mod device_libraries;
+pub(crate) mod device_tools;
 pub(crate) mod fitting_clangs;
 pub(crate) mod host;
 pub(crate) mod llvm;

@@ -164,7 +164,7 @@ pub(crate) fn llvm_of(clang: PathBuf) -> Llvm {
     let prefixes = ["llvm", "lib/llvm"].map(|name| llvm.prefix.join(name));
     let has_lld = |prefix: &PathBuf| program_in(&prefix.join("bin"), "ld.lld").is_file();
     match prefixes.into_iter().find(has_lld) {
-        Some(prefix) => Llvm { prefix, ..llvm },
+        Some(prefix) => Llvm::within(prefix, llvm.clang),
         None => llvm,
     }
 }

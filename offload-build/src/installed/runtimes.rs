@@ -128,8 +128,8 @@ fn windows_folder(
 fn missing(module: &Module, file: &str, searched: &[PathBuf]) -> NotFound {
     let searched = searched.iter().map(|folder| folder.display().to_string());
     let hint = format!(
-        "programs with this module are linked with it; its folder may be named by LIBRARY_PATH or by `-L` in \
-         Cargo's `rustflags`, its tree by {}",
+        "programs with this module link it: name its folder in LIBRARY_PATH or with `-L` in Cargo's `rustflags`, or \
+         its tree in {}",
         sdk::main_variable(module.language)
     );
     NotFound::new(file, searched.collect(), hint)

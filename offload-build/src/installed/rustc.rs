@@ -200,7 +200,7 @@ fn of(program: &Path, answers: &Answers) -> Result<Answered, String> {
         answer.map_err(|error| {
             let text = error.to_string();
             let line = text.lines().next().unwrap_or_default();
-            format!("does not say what it is: {line}")
+            format!("does not print its version: {line}")
         })
     };
     let question = ["--print", "sysroot", "--print", "target-list"];
@@ -228,7 +228,7 @@ fn of(program: &Path, answers: &Answers) -> Result<Answered, String> {
         (release.0, release.1, number(llvm.split('.').next()))
     else {
         let line = text.lines().next().unwrap_or_default();
-        return Err(format!("is not a rustc: it says `{line}`"));
+        return Err(format!("is not a rustc: its version is `{line}`"));
     };
     Ok(Answered {
         release: (major, minor),

@@ -8,13 +8,13 @@ use crate::files;
 use crate::inputs::libraries::Libraries;
 use crate::installed::compilers::Compiler;
 use crate::installed::device_libraries::DeviceLibraries;
+use crate::installed::device_tools::DeviceTools;
 use crate::installed::host::Host;
 use crate::installed::llvm::Llvm;
 use crate::installed::rustc::Rustc;
 use crate::installed::sdk;
 use crate::process::command::Command;
 use crate::process::launcher::{Launched, Launcher, Start};
-use crate::process::search::Search;
 use crate::steps::image_library::ImageLibrary;
 use crate::steps::kernel_headers;
 use crate::steps::task::finish::Finish;
@@ -29,7 +29,6 @@ pub(crate) struct Context<'a> {
     pub(crate) compiler: &'a Compiler,
     /// The compiler of a crate of kernels.
     pub(crate) rustc: Option<&'a Rustc>,
-    pub(crate) search: &'a Search,
     /// The package's folder.
     pub(crate) root: &'a Path,
     pub(crate) out: &'a Path,
@@ -51,6 +50,10 @@ pub(crate) struct Context<'a> {
     pub(crate) images: Option<&'a ImageLibrary>,
     pub(crate) deferred: bool,
     pub(crate) libraries: &'a Libraries,
+    /// Programs and files of device links, by target (`Target::written`).
+    pub(crate) device_tools: &'a [(String, DeviceTools)],
+    /// True if lld is beside clang, for the join of a foreign host's objects.
+    pub(crate) has_lld: bool,
     /// The vendors' device libraries, by target (`Target::written`).
     pub(crate) device_libraries: &'a [(String, DeviceLibraries)],
     /// The targets whose device runtime lacks the lock of `omp critical` (`Target::written`).

@@ -140,9 +140,9 @@ impl Context<'_> {
         }
         let is_joined = module.images == ImageSources::OfModule && module.sources.len() > 1;
         let reason = match (self.deferred, self.compiler.family) {
-            (true, _) => "offload-link makes images alone, no PTX",
+            (true, _) => "offload-link makes images, not PTX",
             (false, Family::Nvcc) if is_joined => {
-                "`nvcc` makes PTX of each source by itself: set `images = \"source\"`, or leave out `compiler`"
+                "`nvcc` makes PTX from each source separately: set `images = \"source\"`, or leave out `compiler`"
             }
             (false, _) => return None,
         };
@@ -219,7 +219,7 @@ impl Context<'_> {
         let is_wrong = |input: &&DeviceInput| target.is_ptx && !is_bitcode(input);
         if let Some(other) = inputs.iter().find(is_wrong) {
             return Err(Unmade::Failed(Error::new(format_args!(
-                "module `{}`: PTX for `{}` is made of bitcode, and `{}` is not bitcode",
+                "module `{}`: PTX for `{}` is made from bitcode, and `{}` is not bitcode",
                 module.name,
                 target.written,
                 other.path().display()
@@ -348,7 +348,7 @@ fn foreign(target: &Target, host: &Host) -> Option<String> {
     is_foreign.then(|| {
         let (triple, variable) = (&host.triple, host.triple.replace('-', "_"));
         format!(
-            "programs for `{triple}` load none of another processor\n\
+            "programs for `{triple}` cannot load images for another processor\n\
              hint: OFFLOAD_TARGETS_{variable} lists the targets of builds for this host"
         )
     })

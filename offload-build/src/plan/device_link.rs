@@ -8,6 +8,7 @@ use crate::device_link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
 use crate::files;
 use crate::generate::SourceName;
 use crate::installed::device_libraries::{self, DeviceLibraries};
+use crate::installed::device_tools::DeviceTools;
 use crate::plan::context::Context;
 use crate::process::launcher::Start;
 use crate::process::search::NotFound;
@@ -41,6 +42,13 @@ impl Context<'_> {
         let mut all = self.device_libraries.iter();
         let (_, libraries) = all.find(|(written, _)| *written == target.written)?;
         Some(libraries)
+    }
+
+    fn device_tools(&self, target: &Target) -> &DeviceTools {
+        let mut all = self.device_tools.iter();
+        let found = all.find(|(written, _)| *written == target.written);
+        let (_, tools) = found.expect("the tools of each target were searched");
+        tools
     }
 
     /// Lets the output of a device compile call the vendor's device libraries, and what the device runtime lacks.
@@ -130,8 +138,7 @@ impl Context<'_> {
             _ => Vec::new(),
         };
         let linker = DeviceLinker {
-            llvm: self.compiler.llvm.as_ref(),
-            search: self.search,
+            tools: self.device_tools(target),
             cc: Path::new("cc"),
             opt_level: &target.own.opt_level,
             host_libraries: &host_libraries,

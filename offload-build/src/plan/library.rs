@@ -1,7 +1,6 @@
 //! The static library of a module with host code, and the relocatable link of its objects.
 
 use crate::files;
-use crate::installed::llvm::Llvm;
 use crate::plan::context::Context;
 use crate::process::command::Command;
 use crate::process::launcher::Start;
@@ -34,8 +33,7 @@ impl Context<'_> {
         if self.host.is_cross {
             link = link.arg(format!("--target={}", self.host.triple));
             // Without it clang takes the linker for that host when there is one, otherwise this machine's.
-            let lld = |llvm: &Llvm| llvm.sibling("ld.lld").is_ok();
-            if llvm.is_some_and(lld) {
+            if self.has_lld {
                 link = link.arg("-fuse-ld=lld");
             }
         }

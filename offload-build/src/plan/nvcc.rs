@@ -149,7 +149,7 @@ fn compiles(module: &Module, context: &Context<'_>) -> (Stage, Vec<PathBuf>) {
 /// Checks that nvcc can do it: one process compiles for the host and all targets.
 fn check(module: &Module, context: &Context<'_>) -> Result<HostFormat, Error> {
     let name = &module.name;
-    let hint = "hint: remove `compiler` to use clang, which can";
+    let hint = "hint: remove `compiler` to use clang, which supports this";
     let machine = context.host.machine().filter(|_| !context.host.is_cross);
     let Some(machine) = machine else {
         return Err(Error::new(format_args!(
@@ -161,8 +161,8 @@ fn check(module: &Module, context: &Context<'_>) -> Result<HostFormat, Error> {
     let ptx = module.targets.iter().find(|target| target.is_ptx);
     if let Some(target) = ptx.filter(|_| is_joined) {
         return Err(Error::new(format_args!(
-            "module `{name}`: PTX for `{}` is not linked by `nvcc`\n\
-             hint: set `rdc = false`; clang links it, without `compiler`",
+            "module `{name}`: `nvcc` does not link PTX for `{}`\n\
+             hint: set `rdc = false`, or remove `compiler` to use clang, which links it",
             target.written
         )));
     }
@@ -179,8 +179,8 @@ fn check(module: &Module, context: &Context<'_>) -> Result<HostFormat, Error> {
     let differs = |target: &&Target| own(target) != module.own;
     if let Some(target) = module.targets.iter().find(differs) {
         return Err(Error::new(format_args!(
-            "module `{name}`: `nvcc` compiles host code together with that for all targets, and \
-             [package.metadata.offload.target.{:?}] wants another for one\n{hint}",
+            "module `{name}`: `nvcc` compiles the host code of a source once for all targets, so \
+             [package.metadata.offload.target.{:?}] cannot change it\n{hint}",
             target.written
         )));
     }

@@ -50,8 +50,8 @@ impl Launcher {
             NotFound::new(
                 text,
                 vec![searched],
-                "install it (Debian: `apt install ccache`), or compile without one: `launcher = \"none\"`, \
-                 OFFLOAD_LAUNCHER=none",
+                "install it (Debian: `apt install ccache`), or set `launcher = \"none\"` or OFFLOAD_LAUNCHER=none to \
+                 compile without one",
             )
         })?;
         let args = words.map(str::to_owned).collect();

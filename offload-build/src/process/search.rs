@@ -112,7 +112,7 @@ impl fmt::Display for NotFound {
             known => write!(
                 f,
                 "`{program}` not found (searched: {searched}) [OFF606]\n\
-                 hint: this LLVM has OpenMP's device runtime for {}; name one of these, or take another release",
+                 hint: this LLVM has OpenMP's device runtime for {}; name one of these, or use another release",
                 known.join(", ")
             ),
         }

@@ -116,7 +116,7 @@ const DESCRIPTIONS: &[Row] = &[
         "default-features",
         "`true`",
         RUST,
-        "Whether the crate of kernels has its default features.",
+        "Default Cargo features of the crate of kernels.",
     ),
     (
         "targets",
@@ -152,7 +152,7 @@ const DESCRIPTIONS: &[Row] = &[
         "container",
         "by language",
         ALL,
-        "What all images are packed in: a HIP bundle, a CUDA fat binary, offload binaries, or nothing.",
+        "Container of all images: a HIP bundle, a CUDA fat binary, offload binaries, or none.",
     ),
     (
         "compress",
@@ -164,7 +164,7 @@ const DESCRIPTIONS: &[Row] = &[
         "embed",
         "`\"auto\"`",
         GPU_IMAGES,
-        "How Rust gets the images of a module without host code: from an object that is linked (`link`), or by `include_bytes!` (`include`).",
+        "Embedding of the images of a module without host code: linked from an object (`link`), or by `include_bytes!` (`include`).",
     ),
     (
         "define",
@@ -206,7 +206,7 @@ const DESCRIPTIONS: &[Row] = &[
         "host",
         "`false`",
         HIP_AND_CUDA,
-        "Whether HIP or CUDA sources also have host code, which launches kernels.",
+        "Host code in HIP or CUDA sources, which launches kernels.",
     ),
     (
         "exclude",
@@ -230,7 +230,7 @@ const DESCRIPTIONS: &[Row] = &[
         "register",
         "`\"auto\"`",
         TEXT,
-        "Who registers the images: this module (`complete`), the last link by offload-link (`deferred`), or nobody.",
+        "Registration of the images: by this module (`complete`), by offload-link in the last link (`deferred`), or none (`none`).",
     ),
     (
         "missing",

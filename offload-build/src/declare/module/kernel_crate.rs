@@ -42,7 +42,7 @@ impl KernelCrate {
         }
         if folder.canonicalize().ok() == root.canonicalize().ok() {
             return Err(wrong(
-                "this is the package itself: kernels need a crate of their own",
+                "this is the package itself: kernels need a separate crate",
             ));
         }
         let content = std::fs::read_to_string(&manifest).map_err(error::io(&manifest))?;
@@ -54,7 +54,7 @@ impl KernelCrate {
         let source = folder.join(&declared.source);
         if !source.is_file() {
             return Err(wrong(&format!(
-                "kernels are a library, and there is no `{}`",
+                "expected a library, found no `{}`",
                 declared.source
             )));
         }

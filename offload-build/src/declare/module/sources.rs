@@ -60,7 +60,7 @@ pub(crate) fn sources(
                     text.trim_end_matches('/')
                 ),
                 _ if text.contains('{') => {
-                    "no such file [OFF506]\nhint: patterns have no braces: list a pattern for each"
+                    "no such file [OFF506]\nhint: list one pattern for each: braces are not supported"
                         .to_owned()
                 }
                 _ => "no such file [OFF506]".to_owned(),

@@ -168,7 +168,7 @@ impl fmt::Display for PrebuiltImage {
         match (&self.declared, processor) {
             (Some(declared), _) => declared.fmt(f)?,
             (None, Some(processor)) => f.write_str(&processor)?,
-            (None, None) => f.write_str("something for no known processor")?,
+            (None, None) => f.write_str("an image for an unknown processor")?,
         }
         match &self.content {
             ImageContent::Elf { is_linked, .. } if *is_linked => Ok(()),

@@ -79,7 +79,7 @@ fn chosen<'a, 'b>(
                 return Err(Error::new(format_args!(
                     "module `{name}`: no image for `{written}`: {which} of `{source}` is compressed [OFF510]\n\
                      hint: `nvcc --no-compress` or `fatbinary --compress=false` writes it as it is; \
-                     `cuobjdump -xelf all -xptx all` takes images out of what is there"
+                     `cuobjdump -xelf all -xptx all` extracts its images"
                 )));
             }
             let mut sources: Vec<String> = Vec::new();
@@ -95,7 +95,7 @@ fn chosen<'a, 'b>(
             }
             Err(Error::new(format_args!(
                 "module `{name}`: no image for `{}`: {} [OFF510]\n\
-                 hint: bitcode is linked by a module whose `language` is `bitcode`, archives of it by `archives`",
+                 hint: list bitcode in the `sources` of a module of `bitcode`, and archives of it in `archives`",
                 target.written,
                 sources.join("; ")
             )))

@@ -61,7 +61,7 @@ pub(crate) fn hipcc(
     let Some(llvm) = rocm::clang_behind(&answer) else {
         return Err(Error::new(format_args!(
             "module `{}`: `{question}` does not name an installed clang; it printed:\n{}\n\
-             hint: HIP_CLANG_PATH is the folder of hipcc's clang, and HIP_PLATFORM, where it is set, `amd`",
+             hint: set HIP_CLANG_PATH to the folder of hipcc's clang, and HIP_PLATFORM, if it is set, to `amd`",
             module.name,
             answer.trim_end()
         )));

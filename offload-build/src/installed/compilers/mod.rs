@@ -159,7 +159,7 @@ fn readers(module: &Module, rustc: &Rustc, found: Vec<Llvm>) -> Result<Vec<Llvm>
     });
     let others: Vec<String> = others.collect();
     let others = match others.as_slice() {
-        [] => "none is in PATH [OFF601]".to_owned(),
+        [] => "found none in PATH [OFF601]".to_owned(),
         others => format!("found {}", others.join(", ")),
     };
     Err(Error::missing(format_args!(
@@ -253,7 +253,7 @@ fn not_found(module: &Module, found: &[Llvm]) -> Error {
             let without = |llvm: &Llvm| format!("{} ({})", llvm.clang.display(), folder(llvm));
             let saw: Vec<String> = found.iter().map(without).collect();
             let saw = match saw.as_slice() {
-                [] => "none is in PATH [OFF601]".to_owned(),
+                [] => "found none in PATH [OFF601]".to_owned(),
                 saw => format!("found {} [OFF606]", saw.join(", ")),
             };
             let searched = "searched PATH for clang-24 to clang-16 and clang";
@@ -267,8 +267,8 @@ fn not_found(module: &Module, found: &[Llvm]) -> Error {
     };
     let install = need.install(None);
     let vendors = match (declared, module.language) {
-        (None, Language::Hip) => ", say `compiler = \"hipcc\"`",
-        (None, Language::Cuda) => ", say `compiler = \"nvcc\"`",
+        (None, Language::Hip) => ", set `compiler = \"hipcc\"`",
+        (None, Language::Cuda) => ", set `compiler = \"nvcc\"`",
         _ => "",
     };
     Error::missing(format!("{problem}\nhint: {install}{vendors}, {INSTEAD}"))
@@ -278,8 +278,8 @@ fn not_found(module: &Module, found: &[Llvm]) -> Error {
 fn missing(host: &Host, searched: Vec<PathBuf>) -> NotFound {
     let searched = searched.iter().map(|folder| folder.display().to_string());
     let hint = format!(
-        "programs for {} need that of their host and of the compiler's release; its folder may be named by \
-         LIBRARY_PATH, by `-L` in Cargo's `rustflags`, or be below `--sysroot=` in `flags`",
+        "programs for {} need this library for their host and of the compiler's release: name its folder in \
+         LIBRARY_PATH, with `-L` in Cargo's `rustflags`, or name its root with `--sysroot=` in `flags`",
         host.triple
     );
     NotFound::new("libomptarget.so", searched.collect(), hint)
@@ -309,8 +309,8 @@ fn refuse_others(llvm: &Llvm, answers: &Answers) -> Option<Error> {
     let (program, line) = (llvm.clang.display(), answer.lines().next()?);
     (!is_clang).then(|| {
         Error::new(format_args!(
-            "`compiler`: `{program}` is not a clang: it says `{line}`\n\
-             hint: without `compiler` a clang is found that compiles for the targets"
+            "`compiler`: `{program}` is not a clang: its version is `{line}`\n\
+             hint: remove `compiler` to use a clang that compiles for the targets"
         ))
     })
 }

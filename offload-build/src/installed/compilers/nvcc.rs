@@ -98,8 +98,8 @@ fn host_compiler(
     if let Some(found) = search.programs(&name).next() {
         return Ok(Some(found));
     }
-    let hint = "nvcc reads sources through a compiler of C++ for the host: install one that it supports (Debian: \
-                `apt install g++`), or name it in NVCC_CCBIN or by `flags = [\"-ccbin=g++-14\"]`";
+    let hint = "nvcc needs a C++ compiler of the host: install one that nvcc supports (Debian: `apt install g++`), or name \
+                it in NVCC_CCBIN or with `flags = [\"-ccbin=g++-14\"]`";
     let missing = NotFound::new(&name, vec!["PATH".to_owned()], hint);
     Err(Error::missing(format_args!(
         "module `{}`: {missing}",

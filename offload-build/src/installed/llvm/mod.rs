@@ -4,12 +4,14 @@
 mod releases;
 
 use crate::files::real_path;
+use crate::installed::answers::Answers;
 use crate::process::command::Command;
 use crate::process::install::Need;
 use crate::process::search::{NotFound, Search, program_in};
 use offload_formats::container::elf::Machine;
 use offload_formats::format::bitcode;
 use offload_formats::format::global_symbol::GlobalSymbol;
+use std::collections::BTreeSet;
 use std::env::consts::EXE_SUFFIX;
 use std::fs::File;
 use std::io::Read;
@@ -31,6 +33,7 @@ pub struct Llvm {
     pub clang: PathBuf,
     /// The folder that holds `bin` and `lib`, links resolved.
     pub prefix: PathBuf,
+    release: Option<u32>,
 }
 
 impl Search {
@@ -57,8 +60,14 @@ impl Llvm {
     pub fn of(clang: PathBuf) -> Self {
         let real = real_path(&clang).unwrap_or_else(|| clang.clone());
         let prefix = real.ancestors().nth(2).unwrap_or(Path::new("/"));
+        Self::within(prefix.to_path_buf(), clang)
+    }
+
+    /// The installation in the folder `prefix`, with `clang` as its compiler.
+    pub(crate) fn within(prefix: PathBuf, clang: PathBuf) -> Self {
         Self {
-            prefix: prefix.to_path_buf(),
+            release: release(&prefix, &clang),
+            prefix,
             clang,
         }
     }
@@ -67,24 +76,7 @@ impl Llvm {
     /// Nothing when neither tells, or there are several of these folders.
     #[must_use]
     pub fn release(&self) -> Option<u32> {
-        let real = real_path(&self.clang);
-        let names = [real.as_deref(), Some(self.clang.as_path())];
-        let named = names.into_iter().flatten().find_map(|path| {
-            let name = path.file_name()?.to_str()?;
-            let name = name.strip_suffix(EXE_SUFFIX)?;
-            name.strip_prefix("clang-")?.parse().ok()
-        });
-        named.or_else(|| {
-            let folders = self.prefix.join("lib/clang").read_dir().ok()?;
-            let release = |folder: std::fs::DirEntry| {
-                let name = folder.file_name().into_string().ok()?;
-                name.split('.').next()?.parse().ok()
-            };
-            // `22` and `22.1.8` are one release.
-            let found: std::collections::BTreeSet<u32> =
-                folders.flatten().filter_map(release).collect();
-            found.first().copied().filter(|_| found.len() == 1)
-        })
+        self.release
     }
 
     /// A sibling of clang, such as `llvm-link`.
@@ -107,15 +99,23 @@ impl Llvm {
     ///
     /// # Errors
     ///
-    /// When clang does not know one either.
-    pub fn program(&self, name: &'static str) -> Result<PathBuf, NotFound> {
+    /// When clang does not know one either. That is not kept in `answers`.
+    pub(in crate::installed) fn program(
+        &self,
+        name: &'static str,
+        answers: Option<&Answers>,
+    ) -> Result<PathBuf, NotFound> {
         self.sibling(name).or_else(|missing| {
             let question = Command::new(&self.clang).arg(format!("-print-prog-name={name}"));
-            let answer = question.run().map_err(|_| missing.clone())?;
-            let path = PathBuf::from(answer.stdout.trim());
-            (path.is_absolute() && path.is_file())
-                .then_some(path)
-                .ok_or(missing)
+            let named = |answer: &str| {
+                let path = PathBuf::from(answer.lines().next()?);
+                (path.is_absolute() && path.is_file()).then_some(path)
+            };
+            let answer = match answers {
+                Some(answers) => answers.accepted(&question, |answer| named(answer).is_some()),
+                None => question.run().map(|output| output.stdout),
+            };
+            answer.ok().and_then(|answer| named(&answer)).ok_or(missing)
         })
     }
 
@@ -138,7 +138,7 @@ impl Llvm {
     /// # Errors
     ///
     /// When no library folder of this release has one.
-    pub fn device_runtime(
+    pub(in crate::installed) fn device_runtime(
         &self,
         vendor: &'static str,
         processor: &str,
@@ -159,7 +159,7 @@ impl Llvm {
     }
 
     /// Tells whether the device runtime for an NVIDIA processor declares the lock of `omp critical` and does not define it.
-    pub(crate) fn lacks_critical_lock(&self, processor: &str) -> bool {
+    pub(in crate::installed) fn lacks_critical_lock(&self, processor: &str) -> bool {
         let runtime = self.device_runtime("nvptx", processor).ok();
         let Some(bytes) = runtime.and_then(|path| std::fs::read(path).ok()) else {
             return false;
@@ -170,7 +170,7 @@ impl Llvm {
     }
 
     /// Returns LLVM's C and math libraries for GPUs of `triple`, if they are installed: archives of bitcode.
-    pub(crate) fn gpu_libraries(&self, triple: &str) -> Vec<PathBuf> {
+    pub(in crate::installed) fn gpu_libraries(&self, triple: &str) -> Vec<PathBuf> {
         let folder = self.prefix.join("lib").join(triple);
         let files = ["libm.a", "libc.a"].map(|name| folder.join(name));
         files.into_iter().filter(|path| path.is_file()).collect()
@@ -211,6 +211,26 @@ impl Llvm {
         ];
         folders.into_iter().map(|dir| self.prefix.join(dir))
     }
+}
+
+fn release(prefix: &Path, clang: &Path) -> Option<u32> {
+    let real = real_path(clang);
+    let names = [real.as_deref(), Some(clang)];
+    let named = names.into_iter().flatten().find_map(|path| {
+        let name = path.file_name()?.to_str()?;
+        let name = name.strip_suffix(EXE_SUFFIX)?;
+        name.strip_prefix("clang-")?.parse().ok()
+    });
+    named.or_else(|| {
+        let folders = prefix.join("lib/clang").read_dir().ok()?;
+        let release = |folder: std::fs::DirEntry| {
+            let name = folder.file_name().into_string().ok()?;
+            name.split('.').next()?.parse().ok()
+        };
+        // `22` and `22.1.8` are one release.
+        let found: BTreeSet<u32> = folders.flatten().filter_map(release).collect();
+        found.first().copied().filter(|_| found.len() == 1)
+    })
 }
 
 /// Returns the machine number of an ELF file; `None` for other files.

@@ -92,7 +92,7 @@ fn wanted(names: &[String]) -> Result<Vec<&'static str>, CargoOffloadError> {
             let near = spelling::nearest_processor(name);
             let near = near.map(|near| format!("; did you mean `{near}`?"));
             CargoOffloadError::new(format_args!(
-                "`{name}` is no known processor or product{}\n\
+                "`{name}` is not a known processor or product{}\n\
                  hint: `cargo offload targets` lists them",
                 near.unwrap_or_default()
             ))

@@ -5,8 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use offload_build::tools::{
-    Command, DeviceInput, DeviceLinker, LinkJob, LinkOptions, Llvm, NotFound, PlannedLink, Search,
-    SourceText, Way,
+    Command, DeviceInput, DeviceLinker, DeviceTools, LinkJob, LinkOptions, Llvm, NotFound,
+    PlannedLink, Search, SourceText, Way,
 };
 use offload_formats::escape::terminal;
 use offload_formats::format::bitcode;
@@ -171,8 +171,7 @@ impl Planner<'_> {
             .collect();
         let by_name = |linker: &PathBuf| linker.to_string_lossy().ends_with("lld");
         let linker = DeviceLinker {
-            llvm,
-            search: self.search,
+            tools: &DeviceTools::find(llvm, self.search, &job.target(), None),
             cc: Path::new("cc"),
             way: self.way,
             opt_level: "2",
@@ -330,10 +329,7 @@ mod tests {
 
     #[test]
     fn says_which_release_reads_the_bitcode() {
-        let old = Llvm {
-            clang: "/usr/lib/llvm-19/bin/clang-19".into(),
-            prefix: "/usr/lib/llvm-19".into(),
-        };
+        let old = Llvm::of("/usr/lib/llvm-19/bin/clang-19".into());
         assert_eq!(
             too_old(&[old], Some(22)).unwrap_err().to_string(),
             "`clang-22` not found (searched: /usr/lib/llvm-19/bin/clang-19 is of LLVM 19) [OFF605]\n\
