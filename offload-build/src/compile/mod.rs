@@ -4,6 +4,7 @@ pub(crate) mod clang;
 pub(crate) mod critical_lock;
 pub(crate) mod device;
 pub(crate) mod host;
+pub(crate) mod lld;
 pub(crate) mod nvcc;
 pub(crate) mod ptxas;
 pub(crate) mod rust;

@@ -6,6 +6,7 @@ pub(crate) mod compilers;
 pub(crate) mod device_libraries;
 pub(crate) mod fitting_clangs;
 pub(crate) mod host;
+pub(crate) mod lld;
 pub(crate) mod llvm;
 pub(crate) mod machine;
 pub(crate) mod native;
