@@ -1,5 +1,6 @@
 //! Command lines of lld for kernels in Rust on AMD GPUs, where no clang reads the bitcode of rustc. They make the images that clang
-//! of the same release makes, to the byte: `tests/build-plan/rust_kernels_without_clang.rs`.
+//! of the same release makes, except for numbers of registers in crates of many functions, which LTO has in another
+//! order: `tests/build-plan/rust_kernels_without_clang.rs`.
 //!
 //! Links with `--lto-emit-llvm` stand for clang's compiles of bitcode to bitcode. Their passes are named, because those of
 //! LTO are others than those of `clang -O3`, and do not read limits of work-items.
