@@ -1,4 +1,4 @@
-//! Command lines that compile one source with clang, nvcc and ptxas.
+//! Command lines that compile one source with clang, nvcc and ptxas, and of lld in place of clang.
 
 pub(crate) mod clang;
 pub(crate) mod critical_lock;
