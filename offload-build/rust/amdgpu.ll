@@ -1,5 +1,10 @@
 ; Functions that Rust does not have, for AMD's GPUs. The build links them into crates of kernels, where they are inlined; the crate
 ; `offload-device` declares them. LLVM 19 and later read this text.
+;
+; `amdgpu.bc` is this text as bitcode, for builds without clang: made in this folder by `llvm-as amdgpu.ll` of LLVM 19, which later
+; releases read. The data layout is that of LLVM 19, too: later releases bring it up to date.
+source_filename = "amdgpu.ll"
+target datalayout = "e-p:64:64-p1:64:64-p2:32:32-p3:32:32-p4:64:64-p5:32:32-p6:32:32-p7:160:256:256:32-p8:128:128-p9:192:256:256:32-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024-v2048:2048-n32:64-S32-A5-G1-ni:7:8:9"
 target triple = "amdgcn-amd-amdhsa"
 
 declare i32 @llvm.amdgcn.workitem.id.x()

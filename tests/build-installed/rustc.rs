@@ -34,7 +34,7 @@ fn declare(package: &Package, keys: &str) {
 fn rustc(package: &Package, name: &str, release: &str, targets: &str, has_sources: bool) {
     let root = package.at(&format!("{name}-root"));
     let script = format!(
-        "#!/bin/sh\ncase $1 in\n-vV) printf 'rustc {release} (x)\\nrelease: {release}\\nLLVM version: 22.1.8\\n' ;;\n\
+        "#!/bin/sh\ncase $1 in\n-vV) printf 'rustc {release} (x)\\nhost: {HOST}\\nrelease: {release}\\nLLVM version: 22.1.8\\n' ;;\n\
          *) printf '%s\\n' '{}' {targets} ;;\nesac\n",
         root.display()
     );
@@ -47,6 +47,8 @@ fn rustc(package: &Package, name: &str, release: &str, targets: &str, has_source
         );
     }
 }
+
+const HOST: &str = "x86_64-unknown-linux-gnu";
 
 const BOTH: &str = "amdgcn-amd-amdhsa nvptx64-nvidia-cuda";
 
@@ -135,14 +137,143 @@ fn needs_a_clang_that_reads_the_bitcode_of_the_rustc() {
     let mut script = script(&package);
     let error = package.fails(script.env("OFFLOAD_RUSTC", package.at("new/rustc")));
     let expected = "module `kernels`: no clang reads the bitcode of `new/rustc`, Rust 1.97.1 with LLVM 22: found `bin/clang-19` \
-                    (LLVM 19)\nhint: install clang (Debian, Ubuntu: `apt install clang-22 lld-22 llvm-22`; ";
+                    (LLVM 19); no lld reads it: found none in PATH or in the Rust toolchain\nhint: install clang (Debian, Ubuntu: `apt install clang-22 lld-22 llvm-22`; ";
     assert!(error.starts_with(expected), "{error}");
     fs::remove_file(package.at("bin/clang-19")).unwrap();
     let error = package.fails(&mut script);
     assert!(
-        error.contains("with LLVM 22: found none in PATH [OFF601]\nhint: "),
+        error.contains("with LLVM 22: found none in PATH [OFF601]; no lld reads it: found none in PATH or in the Rust toolchain\nhint: "),
         "{error}"
     );
+}
+
+/// Puts a script that answers as an lld, or as another linker.
+fn linker(package: &Package, name: &str, answer: &str) {
+    package.put(name, &format!("#!/bin/sh\necho '{answer}'\n"));
+    fs::set_permissions(package.at(name), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// The clangs, and linkers with their answers; then the linker of the images for AMD GPUs, or the reason why there is none.
+#[test]
+fn links_for_amd_by_lld_where_no_clang_reads_the_bitcode() {
+    const OWN: &str = "new/rustc-root/lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld";
+    let old = (
+        "bin/ld.lld-21",
+        "Debian LLD 21.1.0 (compatible with GNU linkers)",
+    );
+    let new = ("bin/ld.lld", "LLD 22.1.8 (compatible with GNU linkers)");
+    let newer = ("bin/ld.lld-23", "LLD 23.1.0 (compatible with GNU linkers)");
+    let own = (
+        OWN,
+        "LLD 22.1.2 (/checkout/llvm 1cb4e38) (compatible with GNU linkers)",
+    );
+    let mold = ("bin/ld.lld", "mold 2.40.0 (compatible with GNU ld)");
+    type Row<'a> = (
+        &'a [&'a str],
+        &'a [(&'a str, &'a str)],
+        Result<&'a str, &'a str>,
+    );
+    let rows: [Row<'_>; 8] = [
+        // clang of a fitting release comes first.
+        (&["22"], &[own, new], Ok("bin/clang-22 ")),
+        // Then the lld of the Rust toolchain, then the newest.
+        (&["19"], &[own, newer], Ok("rust-lld -flavor gnu -shared ")),
+        (&[], &[own], Ok("rust-lld -flavor gnu -shared ")),
+        (&[], &[old, new, newer], Ok("bin/ld.lld-23 -shared ")),
+        (&["19"], &[old, new], Ok("bin/ld.lld -shared ")),
+        (
+            &[],
+            &[],
+            Err(
+                "found none in PATH [OFF601]; no lld reads it: found none in PATH or in the Rust toolchain",
+            ),
+        ),
+        (
+            &["19"],
+            &[old],
+            Err("found `bin/clang-19` (LLVM 19); no lld reads it: found `bin/ld.lld-21` (LLVM 21)"),
+        ),
+        (
+            &[],
+            &[mold],
+            Err(
+                "found none in PATH [OFF601]; no lld reads it: found `bin/ld.lld` (says `mold 2.40.0 (compatible with GNU ld)`)",
+            ),
+        ),
+    ];
+    for (clangs, linkers, expected) in rows {
+        let Some(package) = package(&KEYS.replace(", \"compute_80\"", ""), clangs) else {
+            return;
+        };
+        rustc(&package, "new/rustc", "1.97.1", BOTH, true);
+        for (name, answer) in linkers {
+            linker(&package, name, answer);
+        }
+        let mut script = script(&package);
+        script.env("OFFLOAD_RUSTC", package.at("new/rustc"));
+        match expected {
+            Ok(program) => {
+                let plan = plan(&mut script);
+                // The copy, the join and the link.
+                let lines = plan.lines().filter(|line| line.contains(program));
+                assert_eq!(
+                    lines.count(),
+                    if program.contains("clang") { 4 } else { 3 },
+                    "{plan}"
+                );
+                let has_clang = plan.lines().any(|line| line.contains("bin/clang-"));
+                assert_eq!(has_clang, program.contains("clang"), "{plan}");
+            }
+            Err(reason) => {
+                let error = package.fails(&mut script);
+                let start = "module `kernels`: no clang reads the bitcode of `new/rustc`, Rust 1.97.1 with LLVM 22: ";
+                let hint = "\nhint: install clang (Debian, Ubuntu: `apt install clang-22 lld-22 llvm-22`; ";
+                assert!(
+                    error.starts_with(&format!("{start}{reason}{hint}")),
+                    "{error}"
+                );
+                let end = "; for AMD GPUs alone, install an lld of that LLVM or newer (Debian, Ubuntu: `apt install lld-22`; \
+                           Fedora: `dnf install lld`; Arch: `pacman -S lld`; conda-forge: `conda install lld`; rustup: \
+                           `rustup toolchain install stable`), set `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER, \
+                           or build without device code: OFFLOAD_MISSING=stub";
+                assert!(error.ends_with(end), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn needs_a_clang_for_nvidia_gpus() {
+    let Some(package) = package(KEYS, &["19"]) else {
+        return;
+    };
+    rustc(&package, "new/rustc", "1.97.1", BOTH, true);
+    linker(
+        &package,
+        "bin/ld.lld",
+        "LLD 22.1.8 (compatible with GNU linkers)",
+    );
+    let mut script = script(&package);
+    script.env("OFFLOAD_RUSTC", package.at("new/rustc"));
+    let error = package.fails(&mut script);
+    let expected = "module `kernels`: no image for `compute_80`: no clang reads the bitcode of `new/rustc`, Rust 1.97.1 with LLVM 22: \
+                    found `bin/clang-19` (LLVM 19); lld links kernels for AMD GPUs alone\nhint: install clang (Debian, Ubuntu: \
+                    `apt install clang-22 lld-22 llvm-22`; ";
+    assert!(error.starts_with(expected), "{error}");
+    assert!(
+        error.contains("hint: OFFLOAD_TARGETS=gfx90a builds the other targets; "),
+        "{error}"
+    );
+    let plan = plan(script.env("OFFLOAD_MISSING", "skip"));
+    assert!(
+        plan.contains("bin/ld.lld -shared -plugin-opt=mcpu=gfx90a "),
+        "{plan}"
+    );
+    assert!(!plan.contains("nvptx64"), "{plan}");
+    // A clang that is named for all packages does not read it, either.
+    script.env("OFFLOAD_COMPILER", package.at("bin/clang-19"));
+    let plan = String::from_utf8(script.output().unwrap().stderr).unwrap();
+    assert!(plan.contains("bin/ld.lld -shared "), "{plan}");
 }
 
 #[test]

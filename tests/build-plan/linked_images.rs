@@ -239,10 +239,10 @@ fn links_large_images_with_every_linker() {
             if is_library {
                 let mut cc = Command::new("cc");
                 cc.args(["use.c", "-o", "program", "-L.", "-lk", "-Wl,-rpath,."]);
-                support::run(cc.current_dir(package.folder.path()));
+                support::run(cc.current_dir(package.folder.root()));
             }
             let mut command = Command::new(&program);
-            let printed = support::run(command.current_dir(package.folder.path()));
+            let printed = support::run(command.current_dir(package.folder.root()));
             assert_eq!(printed, expected, "{linker} {options:?}");
             let file = if is_library {
                 package.at("libk.so")

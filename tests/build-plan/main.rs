@@ -20,4 +20,5 @@ mod openmp_libraries;
 mod prebuilt;
 mod ptx_targets;
 mod rust_kernels;
+mod rust_kernels_without_clang;
 mod source_images;

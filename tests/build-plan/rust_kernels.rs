@@ -13,18 +13,18 @@ use support::run;
 
 const OUT: &str = "target/build/pack-0123/out";
 const TARGETS: [&str; 4] = ["gfx90a", "gfx1100", "sm_80", "sm_90"];
-const KERNELS: [&str; 3] = ["matmul", "reduce", "saxpy"];
-const HARD: [&str; 8] = [
+pub(crate) const KERNELS: [&str; 3] = ["matmul", "reduce", "saxpy"];
+pub(crate) const HARD: [&str; 8] = [
     "atomics", "calls", "compares", "divides", "doubles", "recurses", "singles", "sorts",
 ];
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     root.canonicalize().unwrap()
 }
 
 /// A package with copies of the kernels of the example and of the hard ones, and a Cargo that counts its starts.
-fn package() -> Option<Package> {
+pub(crate) fn package() -> Option<Package> {
     support::tool("rustweb", &["lib.rs"])?;
     support::tool("llvm22", &["clang-22", "clang"])?;
     let package = Package::new("")?;
@@ -54,7 +54,7 @@ fn package() -> Option<Package> {
 }
 
 /// Declares both crates, and `keys` for the first.
-fn declare(package: &Package, targets: &[&str], keys: &str) {
+pub(crate) fn declare(package: &Package, targets: &[&str], keys: &str) {
     let manifest = format!(
         "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"rust\"\ntargets = {targets:?}\n\
          [[package.metadata.offload.module]]\nname = \"kernels\"\ncrate = \"kernels\"\n{keys}\
@@ -63,7 +63,7 @@ fn declare(package: &Package, targets: &[&str], keys: &str) {
     package.put("Cargo.toml", &manifest);
 }
 
-fn script(package: &Package, cuda: &Path) -> Command {
+pub(crate) fn script(package: &Package, cuda: &Path) -> Command {
     let mut script = package.script();
     script
         .env_remove("OFFLOAD_COMPILER")
@@ -80,7 +80,7 @@ fn script(package: &Package, cuda: &Path) -> Command {
     script
 }
 
-fn image(package: &Package, module: &str, target: &str) -> PathBuf {
+pub(crate) fn image(package: &Package, module: &str, target: &str) -> PathBuf {
     package
         .at(OUT)
         .join("offload")

@@ -7,6 +7,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bitcode;
 mod bundle;
 mod found_bundles;
 mod hostile_writers;

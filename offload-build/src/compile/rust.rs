@@ -25,6 +25,9 @@ pub(crate) fn functions(triple: &Triple) -> &'static str {
     }
 }
 
+/// The same for AMD's GPUs as bitcode, for linkers that read no text.
+pub(crate) const AMD_FUNCTIONS: &[u8] = include_bytes!("../../rust/amdgpu.bc");
+
 /// A sysroot for one target.
 #[derive(Clone, Debug)]
 pub(crate) struct Sysroot<'a> {

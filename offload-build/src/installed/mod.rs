@@ -7,6 +7,7 @@ pub(crate) mod device_libraries;
 pub(crate) mod device_tools;
 pub(crate) mod fitting_clangs;
 pub(crate) mod host;
+pub(crate) mod lld;
 pub(crate) mod llvm;
 pub(crate) mod machine;
 pub(crate) mod native;

@@ -39,6 +39,8 @@ pub(crate) struct Rustc {
     pub(crate) threads_jumps: bool,
     /// Sources of its library.
     pub(crate) library: PathBuf,
+    /// The place of the lld that rustup installs with it.
+    pub(crate) lld: Option<PathBuf>,
     /// The part of a key that tells it from others.
     pub(crate) identity: String,
     /// The Cargo that runs this build script.
@@ -121,6 +123,8 @@ pub(crate) struct KnownRustc {
     pub(crate) program: PathBuf,
     pub(crate) version: String,
     pub(crate) llvm: u32,
+    /// The place of the lld that rustup installs with it.
+    pub(crate) lld: Option<PathBuf>,
     /// The reason why it compiles no kernels for some GPUs.
     pub(crate) problem: Option<String>,
 }
@@ -146,6 +150,7 @@ pub(crate) fn known(
                 program: found.program,
                 version: found.version,
                 llvm: found.llvm,
+                lld: found.lld,
             });
         }
     }
@@ -182,6 +187,7 @@ struct Answered {
     version: String,
     llvm: u32,
     library: PathBuf,
+    lld: Option<PathBuf>,
     targets: BTreeSet<String>,
     identity: String,
 }
@@ -234,6 +240,10 @@ fn of(program: &Path, answers: &Answers) -> Result<Answered, String> {
         release: (major, minor),
         llvm,
         library: root.join("lib/rustlib/src/rust/library"),
+        lld: value("host:").map(|host| {
+            let tools = root.join("lib/rustlib").join(host).join("bin");
+            program_in(&tools, "rust-lld")
+        }),
         targets,
         identity: format!("{}\n{text}", files::identity(&program)),
         version,
@@ -274,6 +284,7 @@ impl Answered {
             version: self.version,
             llvm: self.llvm,
             library: self.library,
+            lld: self.lld,
             identity: self.identity,
             cargo: environment.required("CARGO")?.into(),
             cargo_options: cargo_options(),

@@ -135,6 +135,10 @@ impl Context<'_> {
         if let Some(reason) = foreign(target, self.host) {
             return Some(Skipped::useless(module, target, reason));
         }
+        if let Some(alone) = &self.compiler.lld {
+            let missing = || Skipped::missing(module, target, &alone.no_clang);
+            return (!target.triple.is_amdgpu()).then(missing);
+        }
         if !target.is_ptx {
             return None;
         }

@@ -1,6 +1,6 @@
 //! The device link of a module for one target, as a task, and hints for undefined functions.
 
-use crate::compile::{critical_lock, device, nvcc};
+use crate::compile::{critical_lock, device, lld, nvcc};
 use crate::declare::family::Family;
 use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
@@ -150,14 +150,16 @@ impl Context<'_> {
                 ..LinkOptions::default()
             },
         };
+        let part = files::part(output);
         Ok(Task {
             title: match source {
                 Some(source) => format!("device link of {} for {}", source.path, target.written),
                 None => format!("device link for {}", target.written),
             },
-            commands: match target.is_ptx {
-                true => linker.plan_ptx(&job, &files::part(output))?,
-                false => linker.plan(&job, &files::part(output))?.commands,
+            commands: match (&self.compiler.lld, target.is_ptx) {
+                (Some(alone), _) => vec![lld::link(&alone.lld, target, &job.inputs, &part)],
+                (None, true) => linker.plan_ptx(&job, &part)?,
+                (None, false) => linker.plan(&job, &part)?.commands,
             },
             start: Start::Plain,
             inputs: files,

@@ -1,6 +1,7 @@
 //! The bitcode of a crate of kernels for one target: a sysroot, the crate by Cargo, and functions that Rust does not have.
 
 use crate::compile::device;
+use crate::compile::lld;
 use crate::compile::rust::{self, COMPILER_BUILTINS, Sysroot};
 use crate::declare::module::{KernelCrate, Module, Target};
 use crate::files;
@@ -8,7 +9,7 @@ use crate::installed::rustc::Rustc;
 use crate::plan::context::Context;
 use crate::plan::stages::{Stage, step};
 use crate::process::launcher::Start;
-use crate::steps::kernel_functions::KernelFunctions;
+use crate::steps::kernel_functions::{FunctionFiles, KernelFunctions};
 use crate::steps::shared::SharedStep;
 use crate::steps::step::Step;
 use crate::steps::task::finish::Finish;
@@ -82,27 +83,47 @@ impl Context<'_> {
         let bitcode = output.with_extension("rust.bc");
         let crate_task = self.crate_task(kernels, &sysroot, target, lists, &bitcode);
         stages.crates.push(step(crate_task));
-        let [text, functions, attributes] =
-            ["ll", "functions.bc", "csv"].map(|extension| output.with_extension(extension));
+        let [text, functions, limits, attributes] = ["ll", "functions.bc", "limits.bc", "csv"]
+            .map(|extension| output.with_extension(extension));
+        let files = match self.compiler.lld {
+            None => FunctionFiles::Text(text.clone()),
+            Some(_) => FunctionFiles::Bitcode {
+                bytes: rust::AMD_FUNCTIONS,
+                functions: functions.clone(),
+                limits,
+            },
+        };
+        let commands = match &self.compiler.lld {
+            None => {
+                let program = &self.compiler.program;
+                let paths = (text.as_path(), functions.as_path());
+                let join = [bitcode.as_path(), &functions, &attributes];
+                let processor = target.id.to_string();
+                vec![
+                    device::assemble_ir(program, &target.triple, &processor, paths),
+                    rust::join(program, target, join, output),
+                ]
+            }
+            Some(alone) => {
+                let with = (&files.paths()[..], attributes.as_path());
+                vec![lld::join(&alone.lld, target, &bitcode, with, output)]
+            }
+        };
+        let read = files.paths().into_iter().map(Path::to_owned);
+        let mut inputs: Vec<PathBuf> = read.collect();
+        inputs.extend([bitcode.clone(), attributes.clone()]);
         stages.functions.push(step(KernelFunctions {
-            bitcode: bitcode.clone(),
+            bitcode,
             target: target.written.clone(),
             is_amdgpu: target.triple.is_amdgpu(),
             text: rust::functions(&target.triple),
-            functions: text.clone(),
-            attributes: attributes.clone(),
+            files,
+            attributes,
         }));
-        let program = &self.compiler.program;
-        let processor = target.id.to_string();
-        let paths = (text.as_path(), functions.as_path());
-        let join = [bitcode.as_path(), &functions, &attributes];
         Task {
             title: format!("{} for {}", self.shown(&kernels.source), target.written),
-            commands: vec![
-                device::assemble_ir(program, &target.triple, &processor, paths),
-                rust::join(program, target, join, output),
-            ],
-            inputs: vec![bitcode, text, attributes],
+            commands,
+            inputs,
             hints: self.symbol_hints(module, target),
             ..self.task(output)
         }
@@ -189,15 +210,21 @@ impl Context<'_> {
             "{}.bc",
             key(&format!("{way}\0{}", sysroot.rustc.identity))
         ));
-        let processor = target.id.to_string();
-        let paths = (made.as_path(), files::part(output));
-        let copy = (paths.0, paths.1.as_path());
+        let part = files::part(output);
+        let copy = (made.as_path(), part.as_path());
+        let copy = match &self.compiler.lld {
+            None => {
+                let processor = target.id.to_string();
+                device::assemble_ir(&self.compiler.program, &target.triple, &processor, copy)
+            }
+            Some(alone) => lld::copy(&alone.lld, target, copy),
+        };
         Task {
             title: format!("crate {} for {}", kernels.package, target.written),
             commands: vec![
                 rust::kernels(sysroot, kernels, target, &folder, &made)
                     .with_cargo_colors(self.colors),
-                device::assemble_ir(&self.compiler.program, &target.triple, &processor, copy),
+                copy,
             ],
             inputs: lists.into_iter().chain(kernels.manifests()).collect(),
             depfile: Some(rust::dependencies(kernels, &target.triple, &folder)),

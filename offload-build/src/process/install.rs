@@ -11,6 +11,8 @@ pub(crate) enum Need {
     Llvm,
     /// `ld.lld` beside a clang.
     Lld,
+    /// An lld, of rustup's or another, without a clang.
+    LldAlone,
     /// `libomptarget.so` and the code of it for devices.
     OffloadRuntime,
     /// `ptxas` and `nvlink`.
@@ -41,7 +43,7 @@ const PACMAN: &str = "Arch";
 const CONDA: &str = "conda-forge";
 const PYPI: &str = "PyPI";
 
-const ROWS: [Package; 11] = [
+const ROWS: [Package; 12] = [
     Package {
         need: Need::Clang,
         what: "clang",
@@ -78,6 +80,17 @@ const ROWS: [Package; 11] = [
             (DNF, "dnf install lld"),
             (PACMAN, "pacman -S lld"),
             (CONDA, "conda install lld"),
+        ],
+    },
+    Package {
+        need: Need::LldAlone,
+        what: "an lld of that LLVM or newer",
+        commands: &[
+            (APT, "apt install lld-<n>"),
+            (DNF, "dnf install lld"),
+            (PACMAN, "pacman -S lld"),
+            (CONDA, "conda install lld"),
+            ("rustup", "rustup toolchain install stable"),
         ],
     },
     Package {

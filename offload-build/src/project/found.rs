@@ -5,6 +5,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::installed::answers::Answers;
 use crate::installed::fitting_clangs;
+use crate::installed::lld::Lld;
 use crate::installed::llvm::{HERE, Llvm};
 use crate::installed::native::Native;
 use crate::installed::rocm;
@@ -121,6 +122,15 @@ impl Here<'_> {
                 detail: format!("LLVM {}, {use_for_kernels}", rustc.llvm),
                 hint: None,
             });
+            let lld = rustc.lld.filter(|path| path.is_file());
+            found.extend(lld.map(|path| {
+                let version = match Lld::of(&path, &self.answers) {
+                    Ok(lld) => lld.version,
+                    Err(problem) => problem,
+                };
+                let detail = format!("{version}, links kernels for AMD GPUs without clang");
+                tool(ToolGroup::Compilers, "rust-lld", path, detail)
+            }));
         }
         for name in ["ptxas", "nvlink"] {
             found.push(match self.search.cuda_program(name) {

@@ -9,13 +9,13 @@ use offload_formats::format::bitcode;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Start of the names of functions that kernels with a limit of work-items call: `__offload_threads$<kernel>$<limit>$`
 /// (`offload-device/macros`).
 const LIMIT: &str = "__offload_threads$";
 
-/// Writes the functions as LLVM IR, and a table of attributes as LLVM's `-forceattrs-csv-path` reads it.
+/// Writes the functions as LLVM IR or bitcode, and a table of attributes as LLVM's `-forceattrs-csv-path` reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KernelFunctions {
     /// Bitcode of the crate.
@@ -23,10 +23,35 @@ pub(crate) struct KernelFunctions {
     /// The target as the manifest spells it.
     pub(crate) target: String,
     pub(crate) is_amdgpu: bool,
-    /// Functions that every crate may call.
+    /// Functions that every crate may call, as LLVM IR.
     pub(crate) text: &'static str,
-    pub(crate) functions: PathBuf,
+    pub(crate) files: FunctionFiles,
     pub(crate) attributes: PathBuf,
+}
+
+/// Files of functions, for the program that reads them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FunctionFiles {
+    /// LLVM IR: all functions.
+    Text(PathBuf),
+    /// Bitcode: a file with these bytes, functions that every crate may call, and one with those that mark limits.
+    Bitcode {
+        bytes: &'static [u8],
+        functions: PathBuf,
+        limits: PathBuf,
+    },
+}
+
+impl FunctionFiles {
+    /// Returns the paths.
+    pub(crate) fn paths(&self) -> Vec<&Path> {
+        match self {
+            Self::Text(path) => vec![path],
+            Self::Bitcode {
+                functions, limits, ..
+            } => vec![functions, limits],
+        }
+    }
 }
 
 /// A kernel with a limit of work-items in a workgroup.
@@ -50,6 +75,12 @@ impl Limit {
         })
     }
 
+    /// Returns the name of the function that marks it.
+    fn function(&self) -> String {
+        let Self { kernel, items } = self;
+        format!("{LIMIT}{kernel}${items}$")
+    }
+
     /// Returns the row of the table.
     fn row(&self, is_amdgpu: bool) -> String {
         let Self { kernel, items } = self;
@@ -70,6 +101,46 @@ impl KernelFunctions {
             .filter_map(|symbol| Limit::parse(symbol.name))
             .collect())
     }
+
+    /// Returns the files of functions and their content.
+    fn functions(&self, limits: &BTreeSet<Limit>) -> Vec<(&Path, Vec<u8>)> {
+        let names = limits.iter().map(Limit::function);
+        match &self.files {
+            FunctionFiles::Text(path) => {
+                let empty = names.map(|name| {
+                    format!("define hidden void @\"{name}\"() alwaysinline nounwind {{\n  ret void\n}}\n")
+                });
+                let text = empty.fold(self.text.to_owned(), |text, function| text + &function);
+                vec![(path, text.into_bytes())]
+            }
+            FunctionFiles::Bitcode {
+                bytes,
+                functions,
+                limits,
+            } => {
+                let names: Vec<String> = names.collect();
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                let [triple, layout] =
+                    ["triple", "datalayout"].map(|name| of_target(self.text, name));
+                let empty = bitcode::empty_functions(triple, layout, &names);
+                vec![(functions, bytes.to_vec()), (limits, empty)]
+            }
+        }
+    }
+
+    fn outputs(&self) -> Vec<&Path> {
+        let mut outputs = self.files.paths();
+        outputs.push(&self.attributes);
+        outputs
+    }
+}
+
+/// Returns what LLVM IR says of its target: `triple` or `datalayout`.
+fn of_target<'t>(text: &'t str, name: &str) -> &'t str {
+    let start = format!("target {name} = \"");
+    let value = text.lines().find_map(|line| line.strip_prefix(&start));
+    let value = value.and_then(|value| value.strip_suffix('"'));
+    value.expect("our own text has it")
 }
 
 impl Step for KernelFunctions {
@@ -78,34 +149,31 @@ impl Step for KernelFunctions {
     }
 
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (functions, attributes) = (self.functions.display(), self.attributes.display());
-        writeln!(
-            f,
-            "# {}, in this process: {functions} {attributes}",
-            self.title()
-        )
+        write!(f, "# {}, in this process:", self.title())?;
+        for path in self.outputs() {
+            write!(f, " {}", path.display())?;
+        }
+        writeln!(f)
     }
 
     fn execute(&self, digests: &Digests) -> Result<Done, Failure> {
         let bytes = fs::read(&self.bitcode).map_err(error::io(&self.bitcode))?;
         let limits = self.limits(&bytes)?;
-        let empty = limits.iter().map(|Limit { kernel, items }| {
-            format!("define hidden void @\"{LIMIT}{kernel}${items}$\"() alwaysinline nounwind {{\n  ret void\n}}\n")
-        });
-        let functions = empty.fold(self.text.to_owned(), |text, function| text + &function);
         let rows: String = limits
             .iter()
             .map(|limit| limit.row(self.is_amdgpu))
             .collect();
-        for (path, text) in [(&self.functions, functions), (&self.attributes, rows)] {
-            files::write(path, text.as_bytes()).map_err(error::io(path))?;
+        let mut made = self.functions(&limits);
+        made.push((&self.attributes, rows.into_bytes()));
+        for (path, bytes) in made {
+            files::write(path, &bytes).map_err(error::io(path))?;
             digests.forget(path);
         }
         Ok(Done::default())
     }
 
     fn made(&self, _reads: Vec<PathBuf>) -> Made {
-        let outputs = vec![self.functions.clone(), self.attributes.clone()];
+        let outputs = self.outputs().into_iter().map(Path::to_owned).collect();
         Made::in_process(self.title(), outputs, vec![self.bitcode.clone()])
     }
 }

@@ -19,6 +19,7 @@
 
 mod bitstream;
 mod embedded;
+mod empty_functions;
 mod error;
 #[cfg(feature = "tools")]
 mod sections;
@@ -32,6 +33,7 @@ use super::magic::Magic;
 use bitstream::{BitcodeRecord, BlockInfo, BlockItem, Keep, blocks};
 
 pub use embedded::embedded_objects;
+pub use empty_functions::empty_functions;
 pub use error::{BitcodeError, EmbeddedProblem};
 #[cfg(feature = "tools")]
 pub use sections::section_names;

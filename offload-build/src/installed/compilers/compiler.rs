@@ -2,6 +2,7 @@
 
 use crate::declare::family::Family;
 use crate::declare::module::Module;
+use crate::installed::lld::Lld;
 use crate::installed::llvm::Llvm;
 use crate::installed::rocm::RocmTree;
 use crate::process::search::{NotFound, Search};
@@ -14,8 +15,10 @@ pub(crate) struct Compiler {
     /// The program that compiles each source.
     pub(crate) program: PathBuf,
     pub(crate) family: Family,
-    /// The LLVM whose tools link device code; nvcc has none.
+    /// The LLVM whose tools link device code; nvcc and lld alone have none.
     pub(crate) llvm: Option<Llvm>,
+    /// The linker that stands for clang.
+    pub(crate) lld: Option<LldAlone>,
     /// The search for other programs that belong to it.
     pub(crate) search: Search,
     /// Programs that `program` runs, and that decide what it makes.
@@ -35,6 +38,14 @@ pub(crate) struct Compiler {
     pub(crate) sysroot: Option<PathBuf>,
     /// The line of `--version` that tells its release.
     pub(crate) version: String,
+}
+
+/// An lld without clang, which links kernels in Rust for AMD GPUs.
+#[derive(Debug)]
+pub(crate) struct LldAlone {
+    pub(crate) lld: Lld,
+    /// The reason why no clang does, and a hint: the error of targets that need one.
+    pub(crate) no_clang: String,
 }
 
 impl Compiler {

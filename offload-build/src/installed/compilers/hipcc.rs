@@ -69,6 +69,7 @@ pub(crate) fn hipcc(
     Ok(Compiler {
         program,
         family: Family::Hipcc,
+        lld: None,
         search: search.clone(),
         behind: vec![llvm.clang.clone()],
         llvm: Some(llvm),

@@ -7,7 +7,7 @@ pub(crate) mod nvcc;
 
 #[cfg(feature = "tools")]
 pub(crate) use crate::installed::compilers::choice::processors;
-pub(crate) use crate::installed::compilers::compiler::Compiler;
+pub(crate) use crate::installed::compilers::compiler::{Compiler, LldAlone};
 
 use crate::declare::family::Family;
 use crate::declare::language::Language;
@@ -18,6 +18,7 @@ use crate::installed::answers::Answers;
 use crate::installed::compilers::choice::INSTEAD;
 use crate::installed::fitting_clangs::UsedSdk;
 use crate::installed::host::Host;
+use crate::installed::lld::Lld;
 use crate::installed::llvm::Llvm;
 use crate::installed::rocm;
 use crate::installed::rustc::Rustc;
@@ -67,7 +68,10 @@ impl Compiler {
         let is_declared = declared.is_some();
         let mut found = declared.unwrap_or_else(|| clangs(module, search, sdk.as_ref().ok()));
         if let Some(rustc) = rustc {
-            found = readers(module, rustc, preferred(module, search, found))?;
+            found = match readers(rustc, preferred(module, search, found)) {
+                Ok(found) => found,
+                Err(no_clang) => return lld_alone(module, rustc, no_clang, search, answers),
+            };
         }
         let root = sdk.as_ref().ok().and_then(Option::as_ref);
         let root = root.map(|root| root.path.as_path());
@@ -110,6 +114,7 @@ impl Compiler {
             program: llvm.clang.clone(),
             family: Family::Clang,
             llvm: Some(llvm),
+            lld: None,
             search: search.clone(),
             behind: Vec::new(),
             runtime,
@@ -145,7 +150,11 @@ fn preferred(module: &Module, search: &Search, found: Vec<Llvm>) -> Vec<Llvm> {
 
 /// Returns the clangs that read the bitcode of `rustc`: those of its release of LLVM, or newer. An older one says only
 /// `Unknown attribute kind`.
-fn readers(module: &Module, rustc: &Rustc, found: Vec<Llvm>) -> Result<Vec<Llvm>, Error> {
+///
+/// # Errors
+///
+/// If there are none: the reason.
+fn readers(rustc: &Rustc, found: Vec<Llvm>) -> Result<Vec<Llvm>, String> {
     let reads = |llvm: &Llvm| llvm.release().is_some_and(|release| release >= rustc.llvm);
     let (readers, others): (Vec<Llvm>, Vec<Llvm>) = found.into_iter().partition(reads);
     if !readers.is_empty() {
@@ -162,14 +171,60 @@ fn readers(module: &Module, rustc: &Rustc, found: Vec<Llvm>) -> Result<Vec<Llvm>
         [] => "found none in PATH [OFF601]".to_owned(),
         others => format!("found {}", others.join(", ")),
     };
-    Err(Error::missing(format_args!(
-        "module `{}`: no clang reads the bitcode of `{}`, Rust {} with LLVM {}: {others}\nhint: {}, {INSTEAD}",
-        module.name,
+    Err(format!(
+        "no clang reads the bitcode of `{}`, Rust {} with LLVM {}: {others}",
         rustc.program.display(),
         rustc.version,
         rustc.llvm,
-        Need::Clang.install(Some(rustc.llvm))
-    )))
+    ))
+}
+
+/// Returns the compiler of a crate of kernels that no clang reads: an lld links its images for AMD GPUs.
+fn lld_alone(
+    module: &Module,
+    rustc: &Rustc,
+    no_clang: String,
+    search: &Search,
+    answers: &Answers,
+) -> Result<Compiler, Error> {
+    let install = Need::Clang.install(Some(rustc.llvm));
+    let missing = |reason: String, or_lld: String| {
+        Error::missing(format_args!(
+            "module `{}`: {reason}\nhint: {install}{or_lld}, {INSTEAD}",
+            module.name
+        ))
+    };
+    let mut targets = module.targets.iter();
+    if !targets.any(|target| target.triple.is_amdgpu()) {
+        return Err(missing(no_clang, String::new()));
+    }
+    let lld = Lld::find(rustc, search, answers).map_err(|found| {
+        let found = match found.as_slice() {
+            [] => "found none in PATH or in the Rust toolchain".to_owned(),
+            found => format!("found {}", found.join(", ")),
+        };
+        let lld = Need::LldAlone.install(Some(rustc.llvm));
+        let reason = format!("{no_clang}; no lld reads it: {found}");
+        missing(reason, format!("; for AMD GPUs alone, {lld}"))
+    })?;
+    Ok(Compiler {
+        program: lld.program.clone(),
+        family: Family::Clang,
+        llvm: None,
+        search: search.clone(),
+        behind: Vec::new(),
+        runtime: None,
+        sdk: None,
+        device_libraries: None,
+        lacks_wavefront_size: false,
+        include_last: Vec::new(),
+        sysroot: None,
+        version: lld.version.clone(),
+        lld: Some(LldAlone {
+            no_clang: format!("{no_clang}; lld links kernels for AMD GPUs alone\nhint: {install}"),
+            lld,
+        }),
+    })
 }
 
 /// Returns the places of the ROCm tree that the declared clangs of `module` belong to.

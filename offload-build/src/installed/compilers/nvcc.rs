@@ -56,6 +56,7 @@ pub(crate) fn find(
         program,
         family: Family::Nvcc,
         llvm: None,
+        lld: None,
         search,
         behind: host.into_iter().collect(),
         runtime: None,
