@@ -11,6 +11,7 @@ use crate::linker_support::{self as support, linkers, text, tool};
 use object::{Object, ObjectSymbol};
 use offload_formats::container::elf::Machine;
 use offload_formats::format::offload_entry::EntryLayout;
+use offload_formats::format::pieces::Embedded;
 use offload_formats::names::Triple;
 use offload_formats::registration::Global;
 use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
@@ -48,7 +49,7 @@ fn says_the_same_in_c_and_in_ir() {
                 .collect();
             let registration = FatBinary {
                 runtime,
-                bytes: b"image",
+                bytes: Embedded::Bytes(b"image"),
                 tables: &tables,
                 symbols: HipSymbols::default(),
                 globals: &[Global::Bytes {
@@ -134,7 +135,7 @@ fn registers_entries_at_symbols_of_theirs() {
 
     let registration = FatBinary {
         runtime: Runtime::Hip,
-        bytes: b"image",
+        bytes: Embedded::Bytes(b"image"),
         tables: &tables,
         symbols: HipSymbols::default(),
         globals: &[],
@@ -182,7 +183,10 @@ fn gives_the_fat_binary_to_objects_that_register_themselves_in_c() {
         handle: &["__hip_gpubin_handle_a", "__hip_gpubin_handle_b"],
     };
     let bytes = b"image";
-    let alone = HipFatBinary { bytes, symbols };
+    let alone = HipFatBinary {
+        bytes: Embedded::Bytes(bytes),
+        symbols,
+    };
     let object = alone.to_object(Machine::X86_64).unwrap();
     case.write("alone.o", &object);
     case.write(
@@ -382,7 +386,7 @@ fn makes_the_same_calls_on_aarch64() {
                 case.clang(&["-c", &target, "table.s"]);
                 let registration = FatBinary {
                     runtime: Runtime::Hip,
-                    bytes: b"image\0",
+                    bytes: Embedded::Bytes(b"image\0"),
                     tables: &[start_stop(layout, Runtime::Hip)],
                     symbols: HipSymbols::default(),
                     globals: &[],

@@ -13,6 +13,7 @@ use crate::container::elf::{Machine, SHT_LLVM_OFFLOADING};
 use crate::container::relocatable::{
     NewRelocation, NewSymbol, RelocatableObject, SectionId, SymbolId,
 };
+use crate::format::pieces::Piece;
 
 /// Priority of constructors for CUDA, HIP and OpenMP: LLVM's since 19.
 pub(super) const PRIORITY: u16 = 101;
@@ -238,7 +239,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Declares that the stack is not executable; otherwise bfd warns.
-    pub(super) fn finish(mut self) -> Result<Vec<u8>, RegistrationError> {
+    pub(super) fn finish(mut self) -> Result<Vec<Piece>, RegistrationError> {
         self.section(
             ".note.GNU-stack",
             elf::SHT_PROGBITS,
