@@ -4,6 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use offload_formats::container::code_object::{join_notes, share_descriptors};
 use offload_formats::container::elf::{Elf, SymbolTable, rename_section};
+use offload_formats::format::pieces;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(elf) = Elf::parse(data, 0..data.len() as u64) else {
@@ -21,7 +22,9 @@ fuzz_target!(|data: &[u8]| {
     }
     let _ = elf.symbols(SymbolTable::All);
     let _ = elf.symbols(SymbolTable::Dynamic);
-    if let Ok(renamed) = rename_section(data, ".text", ".other") {
+    let renamed = rename_section(data, 0..data.len() as u64, ".text", ".other");
+    if let Ok(pieces) = renamed {
+        let renamed = pieces::to_bytes(&pieces, &[data]).expect("pieces of the file");
         assert!(Elf::parse(&renamed[..], 0..renamed.len() as u64).is_ok());
     }
 });

@@ -7,6 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use offload_build::tools::{check, spirv};
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_formats::container::kernels::kernels;
+use offload_formats::format::pieces;
 use offload_formats::names::elf_flags::processor_of;
 use offload_formats::names::{TargetId, Triple};
 
@@ -45,7 +46,7 @@ fuzz_target!(|data: &[u8]| {
     );
     let names = BTreeSet::from(["kernel".to_owned()]);
     for names in [&BTreeSet::new(), &names] {
-        let _ = check(&image, &parsed.0, &parsed.1, names).map_err(|error| error.to_string());
+        let _ = check(&image[..], &parsed.0, &parsed.1, names).map_err(|error| error.to_string());
     }
     for word in image.chunks_exact(4) {
         let flags = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
@@ -54,11 +55,12 @@ fuzz_target!(|data: &[u8]| {
     let _ = kernels(&image).map_err(|error| error.to_string());
     let one = FatbinImage {
         processor,
-        image: &image,
+        image: &image[..],
     };
     for images in [&[one][..], &[one, one]] {
         if let Ok(fatbin) = cuda_fatbin(images).map_err(|error| error.to_string()) {
-            let fatbin = fatbin.bytes;
+            let inputs = [&image[..], &image[..]];
+            let fatbin = pieces::to_bytes(&fatbin.pieces, &inputs).expect("pieces of the images");
             assert_eq!(fatbin.len() % 8, 0);
             let size = u64::from_le_bytes(fatbin[8..16].try_into().expect("eight bytes"));
             assert_eq!(size + 16, fatbin.len() as u64);
@@ -67,7 +69,8 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(&fatbin[last..last + image.len()], &image[..]);
         }
     }
-    if let Ok(wrapped) = spirv::openmp_image(&image, "-a", processor) {
+    if let Ok(wrapped) = spirv::openmp_image(&image[..], "-a", processor) {
+        let wrapped = pieces::to_bytes(&wrapped, &[&image]).expect("pieces of the module");
         assert!(object_parses(&wrapped));
     }
 });

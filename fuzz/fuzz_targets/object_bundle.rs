@@ -53,7 +53,7 @@ fuzz_target!(|data: &[u8]| {
     ] {
         let _ = pieces.and_then(|pieces| whole(&pieces, &[data]));
     }
-    if let Ok(pieces) = add_demand(data) {
+    if let Ok(pieces) = add_demand(data, range.clone()) {
         if let Some(demanding) = whole(&pieces, &[data]) {
             let symbols = elf::Elf::parse(&demanding[..], 0..demanding.len() as u64)
                 .and_then(|elf| elf.symbols(elf::SymbolTable::All).map(|all| all.len()));

@@ -7,6 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_formats::container::kernels::{ptx_kernels, undefined_in_ptx};
 use offload_formats::format::fatbin::{self, FatbinKind};
+use offload_formats::format::pieces;
 use offload_formats::format::ptx;
 
 fuzz_target!(|data: &[u8]| {
@@ -26,7 +27,8 @@ fuzz_target!(|data: &[u8]| {
         image: data,
     };
     if let Ok(written) = cuda_fatbin(&[image, image]) {
-        let bytes = written.bytes.as_slice();
+        let bytes = pieces::to_bytes(&written.pieces, &[]).expect("texts are in memory");
+        let bytes = bytes.as_slice();
         let entries = fatbin::parse(bytes, 0..bytes.len() as u64).expect("what was written");
         assert_eq!(entries.len(), 2);
         for (entry, place) in entries.iter().zip(written.images) {

@@ -8,6 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use offload_formats::container::coff;
 use offload_formats::container::elf::{Elf, Machine, SymbolTable};
 use offload_formats::format::offload_entry;
+use offload_formats::format::pieces::Embedded;
 use offload_formats::names::{ImageKind, Triple};
 use offload_formats::registration::coff::WindowsAbi;
 use offload_formats::registration::deferred::Deferred;
@@ -16,6 +17,13 @@ use offload_formats::registration::hip_symbols::{HipFatBinary, HipSymbols};
 use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
 use offload_formats::registration::sycl::{Sycl, SyclImage};
 use offload_formats::registration::{Global, RegistrationError};
+
+fn known(content: Embedded<'_>) -> &[u8] {
+    match content {
+        Embedded::Bytes(bytes) => bytes,
+        _ => &[],
+    }
+}
 
 /// What is left of the input; zeros when that is over.
 struct Input<'a>(&'a [u8]);
@@ -131,10 +139,10 @@ fuzz_target!(|data: &[u8]| {
     });
     let table = input.table();
     let blobs = input.list(|input| Blob {
-        bytes: input.blob(),
+        bytes: Embedded::Bytes(input.blob()),
         image: input.number()..input.number(),
     });
-    let contents: Vec<&[u8]> = blobs.iter().map(|blob| blob.bytes).collect();
+    let contents: Vec<&[u8]> = blobs.iter().map(|blob| known(blob.bytes)).collect();
     let paths: Vec<&Path> = blobs.iter().map(|_| Path::new("a \"b\\\n")).collect();
     let abis = [WindowsAbi::Msvc, WindowsAbi::Gnu];
 
@@ -167,7 +175,7 @@ fuzz_target!(|data: &[u8]| {
     for runtime in [Runtime::Cuda, Runtime::Hip] {
         let fat = FatBinary {
             runtime,
-            bytes,
+            bytes: Embedded::Bytes(bytes),
             tables: &tables,
             symbols,
             globals: &globals,
@@ -177,12 +185,15 @@ fuzz_target!(|data: &[u8]| {
         abis.into_iter()
             .for_each(|abi| windows(fat.to_coff(abi), &[bytes]));
     }
-    let hip = HipFatBinary { bytes, symbols };
+    let hip = HipFatBinary {
+        bytes: Embedded::Bytes(bytes),
+        symbols,
+    };
     elf(hip.to_object(host), &[bytes]);
     let _ = hip.to_c(Path::new("f"));
 
     let images = input.list(|input| SyclImage {
-        bytes: input.blob(),
+        bytes: Embedded::Bytes(input.blob()),
         kind: ImageKind::from_raw(input.number() as u16),
         triple: input.text(),
         symbols: input.blob(),
@@ -194,13 +205,13 @@ fuzz_target!(|data: &[u8]| {
         section,
         globals: &globals,
     };
-    let contents: Vec<&[u8]> = images.iter().map(|image| image.bytes).collect();
+    let contents: Vec<&[u8]> = images.iter().map(|image| known(image.bytes)).collect();
     let paths: Vec<&Path> = images.iter().map(|_| Path::new("f")).collect();
     elf(sycl.to_object(host), &contents);
     let _ = (sycl.to_c(&paths), sycl.to_ir(&triple));
 
     let deferred = Deferred {
-        binaries: bytes,
+        binaries: Embedded::Bytes(bytes),
         anchor: input.text(),
     };
     elf(deferred.to_object(host), &[bytes]);

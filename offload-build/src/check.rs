@@ -1,8 +1,9 @@
 //! Checks that a linked image is what its target loads, and has every kernel that the host registers.
 
-use object::read::elf::{ElfFile64, FileHeader};
-use object::{Object, ObjectSymbol, elf};
+use object::elf;
+use offload_formats::container::elf::{Elf, SymbolPlace, SymbolTable};
 use offload_formats::container::kernels;
+use offload_formats::format::bytes::ReadAt;
 use offload_formats::format::ptx;
 use offload_formats::names::{TargetId, Triple, elf_flags};
 use std::collections::BTreeSet;
@@ -78,33 +79,36 @@ impl std::error::Error for CheckError {}
 /// # Errors
 ///
 /// At the first thing that the runtime would refuse, or quietly do without.
-pub fn check(
-    image: &[u8],
+pub fn check<'d, R: ReadAt<'d>>(
+    image: R,
     triple: &Triple,
     id: &TargetId,
     entries: &BTreeSet<String>,
 ) -> Result<(), CheckError> {
-    let not_elf = |error: object::Error| CheckError::NotElf {
-        problem: error.to_string(),
+    let not_elf = |problem: &dyn fmt::Display| CheckError::NotElf {
+        problem: problem.to_string(),
     };
-    let file = ElfFile64::<object::Endianness>::parse(image).map_err(not_elf)?;
-    let header = file.elf_header();
-    let endian = file.endian();
-    check_header(
-        header.e_machine(endian).0,
-        header.e_flags(endian).0,
-        triple,
-        id,
-    )?;
-    let defined: BTreeSet<&str> = file
-        .symbols()
-        .chain(file.dynamic_symbols())
-        .filter(|symbol| !symbol.is_undefined())
-        .filter_map(|symbol| symbol.name().ok())
-        .collect();
+    let file = Elf::parse(image, 0..image.size().unwrap_or(0)).map_err(|error| not_elf(&error))?;
+    if image.read_at(4, 1) != Some(&[CLASS_64]) {
+        return Err(not_elf(&"it is not of 64 bits"));
+    }
+    check_header(file.machine, file.flags, triple, id)?;
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let mut defined = BTreeSet::new();
+    for table in [SymbolTable::All, SymbolTable::Dynamic] {
+        let symbols = file.symbols(table).map_err(|error| not_elf(&error))?;
+        let symbols = symbols.into_iter();
+        defined.extend(
+            symbols
+                .filter(|symbol| symbol.place != SymbolPlace::Undefined)
+                .map(|symbol| symbol.name),
+        );
+    }
     let names: Vec<String> = entries
         .iter()
-        .filter(|name| !defined.contains(name.as_str()))
+        .filter(|name| !defined.contains(name.as_bytes()))
         .cloned()
         .collect();
     if names.is_empty() {
@@ -113,6 +117,9 @@ pub fn check(
         Err(CheckError::Undefined { names })
     }
 }
+
+/// `EI_CLASS` of 64-bit files.
+const CLASS_64: u8 = 2;
 
 /// Checks the machine and the processor of an image by two fields of its header, `e_machine` and `e_flags`.
 ///
@@ -212,6 +219,7 @@ mod tests {
     use super::*;
     use offload_formats::container::elf::Machine;
     use offload_formats::format::offload_entry::EntryLayout;
+    use offload_formats::format::pieces::Embedded;
     use offload_formats::registration::Global;
     use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 
@@ -223,7 +231,7 @@ mod tests {
         };
         let registration = FatBinary {
             runtime: Runtime::Cuda,
-            bytes: b"",
+            bytes: Embedded::Bytes(b""),
             tables: &[HostTable {
                 layout: EntryLayout::V21,
                 table,
@@ -293,7 +301,7 @@ mod tests {
         let amd = |flags: u32, id: &str| result(&image(224, flags), "amdgcn-amd-amdhsa", id, &[]);
         assert_eq!(
             result(b"BC\xc0\xde", "amdgcn-amd-amdhsa", "gfx90a", &[]),
-            "image is not an ELF file: Invalid ELF header size or alignment"
+            "image is not an ELF file: expected an ELF file at offset 0x0"
         );
         assert_eq!(
             result(&image(62, 0), "amdgcn-amd-amdhsa", "gfx90a", &[]),

@@ -1,7 +1,8 @@
 //! Files that are complete under their names: written beside their place and renamed.
 
 use md5::{Digest, Md5};
-use offload_formats::format::pieces::Piece;
+use offload_formats::format::compressed_bundle::{Compression, compress_to};
+use offload_formats::format::pieces::{self, Piece, PieceSource};
 use std::fs;
 use std::io::{self, BufRead, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -76,9 +77,43 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 ///
 /// When an input cannot be read or is too short, or the file cannot be written; what was there before is then untouched.
-pub(crate) fn write_pieces(path: &Path, pieces: &[Piece], inputs: &[&Path]) -> io::Result<()> {
+pub(crate) fn write_pieces(
+    path: &Path,
+    pieces: &[Piece],
+    inputs: &[impl AsRef<Path>],
+) -> io::Result<()> {
+    replace(path, |part| copy_pieces(part, pieces, inputs))
+}
+
+/// Writes a bundle of `pieces` like [`write_pieces`], compressed.
+///
+/// # Errors
+///
+/// Those of [`write_pieces`], and when the bundle is too large for its format.
+pub(crate) fn write_compressed(
+    path: &Path,
+    pieces: Vec<Piece>,
+    inputs: &[impl AsRef<Path>],
+    how: Compression,
+) -> io::Result<()> {
+    let opened = inputs.iter().map(|input| open(input.as_ref()));
+    let opened = opened.collect::<io::Result<Vec<fs::File>>>()?;
+    let size = pieces::size(&pieces);
+    let source = PieceSource::new(pieces, opened);
+    replace(path, |part| {
+        let mut file = fs::File::create(part)?;
+        let written = compress_to(how, size, source, &mut file);
+        written.map(drop).map_err(io::Error::other)
+    })
+}
+
+/// Makes a file beside its place by `make`, and renames it; a file that already has these bytes is left alone.
+fn replace(path: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
     let part = part(path);
-    let written = copy_pieces(&part, pieces, inputs).and_then(|()| match is_equal(&part, path)? {
+    let written = make(&part).and_then(|()| match is_equal(&part, path)? {
         true => fs::remove_file(&part),
         false => fs::rename(&part, path),
     });
@@ -87,7 +122,13 @@ pub(crate) fn write_pieces(path: &Path, pieces: &[Piece], inputs: &[&Path]) -> i
     })
 }
 
-fn copy_pieces(output: &Path, pieces: &[Piece], inputs: &[&Path]) -> io::Result<()> {
+/// Opens a file; the error names it.
+fn open(path: &Path) -> io::Result<fs::File> {
+    fs::File::open(path)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+fn copy_pieces(output: &Path, pieces: &[Piece], inputs: &[impl AsRef<Path>]) -> io::Result<()> {
     let mut file = fs::File::create(output)?;
     for piece in pieces {
         match piece {
@@ -97,10 +138,11 @@ fn copy_pieces(output: &Path, pieces: &[Piece], inputs: &[&Path]) -> io::Result<
             }
             Piece::Copy { input, range } => {
                 let path = inputs.get(*input).expect("pieces copy known inputs");
+                let path = path.as_ref();
                 let named = |error: io::Error| {
                     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
                 };
-                let mut source = fs::File::open(path).map_err(named)?;
+                let mut source = open(path)?;
                 source
                     .seek(io::SeekFrom::Start(range.start))
                     .map_err(named)?;
@@ -120,7 +162,16 @@ fn is_equal(new: &Path, old: &Path) -> io::Result<bool> {
     if !fs::metadata(old).is_ok_and(|data| data.len() == size) {
         return Ok(false);
     }
-    let [mut new, mut old] = [fs::File::open(new)?, fs::File::open(old)?].map(io::BufReader::new);
+    have_same_bytes(fs::File::open(new)?, fs::File::open(old)?)
+}
+
+/// Tells whether two readers have the same bytes.
+///
+/// # Errors
+///
+/// When one cannot be read.
+pub(crate) fn have_same_bytes(one: impl Read, other: impl Read) -> io::Result<bool> {
+    let (mut new, mut old) = (buffered(one), buffered(other));
     loop {
         let (one, other) = (new.fill_buf()?, old.fill_buf()?);
         let count = one.len().min(other.len());
@@ -133,6 +184,10 @@ fn is_equal(new: &Path, old: &Path) -> io::Result<bool> {
         new.consume(count);
         old.consume(count);
     }
+}
+
+fn buffered<R: Read>(reader: R) -> io::BufReader<R> {
+    io::BufReader::with_capacity(1 << 17, reader)
 }
 
 /// Returns the real path of a file, links resolved. On Windows it starts with `\\?\`, which compilers do not take.

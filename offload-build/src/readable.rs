@@ -8,28 +8,71 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use offload_formats::format::bytes::{ReadCache, Source};
+use offload_formats::format::bytes::{ReadAt as _, ReadCache, Source};
+use offload_formats::format::pieces::{self, Piece, PieceSource};
 
 /// An open file.
 pub(crate) struct Readable {
     path: PathBuf,
-    cache: ReadCache<Reader>,
+    /// Size in bytes.
+    size: u64,
+    cache: ReadCache<PieceSource<Reader>>,
     failure: Rc<RefCell<Option<io::Error>>>,
 }
 
 impl Readable {
     /// Opens a file.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(crate::error::io(path))?;
-        let failure = Rc::default();
-        Ok(Self {
-            path: path.to_owned(),
-            cache: ReadCache::new(Reader {
+        let size = fs::metadata(path).map_err(crate::error::io(path))?.len();
+        let range = 0..size;
+        Self::edited(path, vec![Piece::Copy { input: 0, range }])
+    }
+
+    /// Opens a file whose bytes are edited: parsers read `pieces`, of which input 0 is the file.
+    pub(crate) fn edited(path: &Path, pieces: Vec<Piece>) -> Result<Self, Error> {
+        Self::edited_of(&[path], pieces)
+    }
+
+    /// Opens files for parsers that read `pieces` of them. Messages name the first.
+    pub(crate) fn edited_of(paths: &[impl AsRef<Path>], pieces: Vec<Piece>) -> Result<Self, Error> {
+        let failure: Rc<RefCell<Option<io::Error>>> = Rc::default();
+        let open = |path: &Path| {
+            let file = File::open(path).map_err(crate::error::io(path))?;
+            Ok(Reader {
                 file,
                 failure: Rc::clone(&failure),
-            }),
+            })
+        };
+        let readers = paths.iter().map(|path| open(path.as_ref()));
+        let readers: Vec<Reader> = readers.collect::<Result<_, Error>>()?;
+        let path = paths.first().map(|path| path.as_ref().to_owned());
+        Ok(Self {
+            path: path.unwrap_or_default(),
+            size: pieces::size(&pieces),
+            cache: ReadCache::new(PieceSource::new(pieces, readers)),
             failure,
         })
+    }
+
+    /// Returns its path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the piece that copies all of it from input 0.
+    pub(crate) fn all(&self) -> Vec<Piece> {
+        let range = 0..self.size;
+        vec![Piece::Copy { input: 0, range }]
+    }
+
+    /// Returns its size in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns all its bytes; `None` if they cannot be read. For texts, which parsers read as a whole.
+    pub(crate) fn text(&self) -> Option<&[u8]> {
+        self.data().read_at(0, self.size)
     }
 
     /// Returns its bytes, as parsers read them.

@@ -13,6 +13,7 @@ mod artifacts;
 mod device_only;
 mod gpu_header;
 mod host_code;
+mod large_images;
 mod linked_images;
 mod machine_code;
 mod nvcc_registration;

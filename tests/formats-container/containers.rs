@@ -13,6 +13,7 @@ use offload_formats::container::elf::{
 use offload_formats::container::embed::elf_object;
 use offload_formats::container::{INFLATE_LIMIT, Standing, images, link_inputs};
 use offload_formats::format::offload_binary::BinaryImage;
+use offload_formats::format::pieces;
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use support::folder::Folder;
 use support::{Random, program, run, tool};
@@ -244,9 +245,14 @@ fn reads_objects_of_more_sections_than_a_header_can_count() {
         .find(|symbol| symbol.name == b"last")
         .unwrap();
     assert_eq!(symbol.place, SymbolPlace::Section(last.index));
-    let renamed = rename_section(&object, "s65999", "other").unwrap();
+    let renamed = renamed(&object, "s65999", "other");
     let elf = Elf::parse(&renamed[..], 0..renamed.len() as u64).unwrap();
     assert_eq!(elf.find("other").unwrap().unwrap().index, last.index);
+}
+
+fn renamed(object: &[u8], old: &str, new: &str) -> Vec<u8> {
+    let pieces = rename_section(object, 0..object.len() as u64, old, new).unwrap();
+    pieces::to_bytes(&pieces, &[object]).unwrap()
 }
 
 #[test]
@@ -266,7 +272,7 @@ fn renames_sections_as_linkers_and_readelf_see_them() {
     folder.run(&clang, ["-c", "-g", "a.c"]);
     folder.write(
         "b.o",
-        rename_section(&folder.read("a.o"), "old_name", "a_new_name").unwrap(),
+        renamed(&folder.read("a.o"), "old_name", "a_new_name"),
     );
     let warnings = run(Command::new(&readelf)
         .args(["-aW", "b.o"])

@@ -11,6 +11,7 @@ use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_formats::container::kernels::{
     ArgumentKind, Kernel, kernels, ptx_kernels, undefined_in_ptx,
 };
+use offload_formats::format::pieces;
 use support::Random;
 
 const KERNELS: &str = include_str!("../kernels_cuda/kernels.ptx");
@@ -71,10 +72,14 @@ fn keeps_ptx_as_nvidias_tool_does() {
         support::run(&mut command);
         let ours: Vec<FatbinImage<'_>> = images
             .iter()
-            .map(|(processor, image)| FatbinImage { processor, image })
+            .map(|(processor, image)| FatbinImage {
+                processor,
+                image: &**image,
+            })
             .collect();
         let ours = cuda_fatbin(&ours).unwrap();
-        assert_eq!(ours.bytes, fs::read(&output).unwrap(), "{images:?}");
+        let ours = pieces::to_bytes(&ours.pieces, &[]).unwrap();
+        assert_eq!(ours, fs::read(&output).unwrap(), "{images:?}");
         cases += 1;
     }
     println!("{cases} fat binaries");
@@ -313,7 +318,7 @@ fn survives_every_truncation_and_every_single_byte_change() {
         let _ = ptx_kernels(&text);
         let image = FatbinImage {
             processor: "compute_80",
-            image: &text,
+            image: &*text,
         };
         let _ = cuda_fatbin(&[image]);
     }

@@ -10,6 +10,7 @@ use std::process::Command;
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use offload_formats::escape::{c_string, llvm_ir_string};
+use offload_formats::format::pieces::Embedded;
 use offload_formats::names::{ImageKind, Triple};
 use offload_formats::registration::Global;
 use offload_formats::registration::openmp::{BlobSection, EntryTable, OpenMp};
@@ -76,7 +77,7 @@ fn writes_names_that_c_reads_back() {
     let defined = |text: &str, kernels: &[u8]| {
         fs::write(path("image"), b"image").unwrap();
         let images = [SyclImage {
-            bytes: b"image",
+            bytes: Embedded::Bytes(b"image"),
             kind: ImageKind::SPIRV,
             triple: text,
             symbols: kernels,
@@ -131,7 +132,7 @@ fn writes_file_names_that_the_assembler_reads_back() {
         fs::write(folder.path().join(file), &content).unwrap();
         let sycl = Sycl {
             images: &[SyclImage {
-                bytes: content.as_bytes(),
+                bytes: Embedded::Bytes(content.as_bytes()),
                 kind: ImageKind::SPIRV,
                 triple: "spirv64",
                 symbols: b"",

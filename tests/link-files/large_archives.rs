@@ -19,16 +19,16 @@ use offload_formats::format::offload_binary::{self, Method, NewBinaryEntry, Offl
 use offload_formats::format::pieces;
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 
-const WRAPPER: &str = env!("CARGO_BIN_EXE_offload-link");
-const BUNDLER: &str = env!("CARGO_BIN_EXE_offload-bundler");
+pub(super) const WRAPPER: &str = env!("CARGO_BIN_EXE_offload-link");
+pub(super) const BUNDLER: &str = env!("CARGO_BIN_EXE_offload-bundler");
 const NAMES: [&str; 2] = ["offload-ld", "clang-linker-wrapper"];
 /// What device linkers make of it: an ELF file of the machine, with the flags of the processor.
-const OBJECT: &[u8] = include_bytes!("../golden/22.1.8/elf64le.o");
+pub(super) const OBJECT: &[u8] = include_bytes!("../golden/22.1.8/elf64le.o");
 const FLAGS: [(&str, u32); 2] = [("gfx906", 0x2f), ("gfx90a", 0x3f)];
 
-const MIB: u64 = 1 << 20;
+pub(super) const MIB: u64 = 1 << 20;
 
-fn id(processor: &str) -> String {
+pub(super) fn id(processor: &str) -> String {
     format!("hip-amdgcn-amd-amdhsa--{processor}")
 }
 
@@ -87,7 +87,7 @@ fn bundled(images: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 /// A folder in which the wrapper has a clang of ours beside it, and a linker of ours.
-struct Place {
+pub(super) struct Place {
     folder: Folder,
 }
 
@@ -101,7 +101,7 @@ impl Deref for Place {
 
 impl Place {
     /// In the body of `clang` `$cpu` is the processor, `$*` what it was given.
-    fn new(clang: &str) -> Self {
+    pub(super) fn new(clang: &str) -> Self {
         let place = Self {
             folder: Folder::new(),
         };
@@ -139,7 +139,7 @@ cp \"image-$cpu\" \"$o\""
         Archive::new(self.path("libhda.a"))
     }
 
-    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    pub(super) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command
             .current_dir(self.root())
@@ -156,7 +156,7 @@ cp \"image-$cpu\" \"$o\""
         command.args(args).output().unwrap()
     }
 
-    fn left(&self) -> usize {
+    pub(super) fn left(&self) -> usize {
         fs::read_dir(self.path("tmp")).unwrap().count()
     }
 
@@ -629,6 +629,6 @@ fn refuses_links_that_decompress_more_than_the_limit() {
     assert_eq!(place.left(), 0);
 }
 
-fn errors(done: &Output) -> String {
+pub(super) fn errors(done: &Output) -> String {
     text(&done.stderr)
 }

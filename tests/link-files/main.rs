@@ -11,6 +11,7 @@ mod equal_sources;
 mod hostile_listings;
 mod hostile_names;
 mod large_archives;
+mod large_images;
 mod outputs;
 mod read_failures;
 mod thin_archives;

@@ -14,6 +14,7 @@ use object::{
 use offload_formats::container::elf::Machine;
 use offload_formats::container::large::ImagePlacement;
 use offload_formats::format::offload_entry::EntryLayout;
+use offload_formats::format::pieces::Embedded;
 use offload_formats::names::{ImageKind, Triple};
 use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::{HipFatBinary, HipSymbols};
@@ -53,7 +54,7 @@ fn says_the_same_in_c_and_in_ir() {
                 .collect();
             let registration = FatBinary {
                 runtime,
-                bytes: b"image",
+                bytes: Embedded::Bytes(b"image"),
                 tables: &tables,
                 symbols: HipSymbols::default(),
                 globals: &[Global::Bytes {
@@ -139,7 +140,7 @@ fn registers_entries_at_symbols_of_theirs() {
 
     let registration = FatBinary {
         runtime: Runtime::Hip,
-        bytes: b"image",
+        bytes: Embedded::Bytes(b"image"),
         tables: &tables,
         symbols: HipSymbols::default(),
         globals: &[],
@@ -187,7 +188,10 @@ fn gives_the_fat_binary_to_objects_that_register_themselves_in_c() {
         handle: &["__hip_gpubin_handle_a", "__hip_gpubin_handle_b"],
     };
     let bytes = b"image";
-    let alone = HipFatBinary { bytes, symbols };
+    let alone = HipFatBinary {
+        bytes: Embedded::Bytes(bytes),
+        symbols,
+    };
     let object = alone.to_object(Machine::X86_64).unwrap();
     case.write("alone.o", &object);
     case.write(
@@ -387,7 +391,7 @@ fn makes_the_same_calls_on_aarch64() {
                 case.clang(&["-c", &target, "table.s"]);
                 let registration = FatBinary {
                     runtime: Runtime::Hip,
-                    bytes: b"image\0",
+                    bytes: Embedded::Bytes(b"image\0"),
                     tables: &[start_stop(layout, Runtime::Hip)],
                     symbols: HipSymbols::default(),
                     globals: &[],
@@ -413,7 +417,7 @@ fn makes_the_same_calls_on_aarch64() {
 /// only 64-bit words refer to it.
 #[test]
 fn refers_to_large_images_by_64_bit_pointers() {
-    let bytes = b"image";
+    let bytes = Embedded::Bytes(b"image");
     let symbols = HipSymbols {
         fat_binary: &["__hip_fatbin_1"],
         handle: &[],

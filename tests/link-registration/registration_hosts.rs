@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use offload_formats::format::offload_entry::EntryLayout;
+use offload_formats::format::pieces::Embedded;
 use offload_formats::names::ImageKind;
 use offload_formats::registration::coff::WindowsAbi;
 use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
@@ -32,7 +33,7 @@ fn sources(dir: &Path) -> Vec<&'static str> {
     let files = [Path::new("image")];
     let openmp = OpenMp {
         images: &[Blob {
-            bytes: b"image",
+            bytes: Embedded::Bytes(b"image"),
             image: 1..4,
         }],
         table,
@@ -57,7 +58,7 @@ fn sources(dir: &Path) -> Vec<&'static str> {
         ];
         let fat_binary = FatBinary {
             runtime,
-            bytes: b"image",
+            bytes: Embedded::Bytes(b"image"),
             tables: &tables,
             symbols: HipSymbols::default(),
             globals: &[],
@@ -66,7 +67,7 @@ fn sources(dir: &Path) -> Vec<&'static str> {
     }
     let sycl = Sycl {
         images: &[SyclImage {
-            bytes: b"image",
+            bytes: Embedded::Bytes(b"image"),
             kind: ImageKind::from_raw(0),
             triple: "spirv64",
             symbols: b"kernel",
@@ -125,7 +126,7 @@ fn objects_for_windows() -> [(&'static str, Vec<u8>); 3] {
     let fat_binary = |runtime| {
         let fat_binary = FatBinary {
             runtime,
-            bytes: b"image",
+            bytes: Embedded::Bytes(b"image"),
             tables: &[HostTable {
                 layout: EntryLayout::V21,
                 table,
@@ -137,7 +138,7 @@ fn objects_for_windows() -> [(&'static str, Vec<u8>); 3] {
     };
     let openmp = OpenMp {
         images: &[Blob {
-            bytes: b"image",
+            bytes: Embedded::Bytes(b"image"),
             image: 1..4,
         }],
         table,

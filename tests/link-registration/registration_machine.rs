@@ -13,6 +13,7 @@ use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags};
 use offload_formats::container::elf::Machine;
 use offload_formats::format::offload_entry;
+use offload_formats::format::pieces::Embedded;
 use offload_formats::registration::coff::WindowsAbi;
 use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::HipSymbols;
@@ -135,7 +136,7 @@ fn is_what_clang_makes_of_the_assembler_sources() {
             };
             let ours = FatBinary {
                 runtime,
-                bytes: b"image",
+                bytes: Embedded::Bytes(b"image"),
                 tables: &[HostTable {
                     layout: offload_entry::EntryLayout::V20,
                     table: EntryTable::SectionRange {
@@ -246,7 +247,7 @@ fn is_what_clang_makes_of_the_assembler_source_for_windows() {
         }];
         let fat_binary = FatBinary {
             runtime,
-            bytes: b"image",
+            bytes: Embedded::Bytes(b"image"),
             tables: &tables,
             symbols: HipSymbols::default(),
             globals: &[],

@@ -12,6 +12,7 @@ use crate::linker_support::{linkers, text, tool};
 use object::{Object, ObjectSection, ObjectSymbol};
 use offload_formats::container::elf::Machine;
 use offload_formats::format::offload_entry::EntryLayout;
+use offload_formats::format::pieces::Embedded;
 use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::{HipFatBinary, HipSymbols};
 use programs::{Case, bfd, prefix, start_stop, succeed, table};
@@ -254,6 +255,7 @@ fn gives_the_fat_binary_to_objects_that_register_themselves() {
         handle: &handles,
     };
     let bytes = b"image";
+    let bytes = Embedded::Bytes(bytes);
     let alone = HipFatBinary { bytes, symbols };
     case.write("alone.o", alone.to_object(Machine::X86_64).unwrap());
     let both = FatBinary {
@@ -289,7 +291,7 @@ fn aligns_the_fat_binary_as_its_runtime_wants() {
     let object = |runtime, bytes| {
         let object = FatBinary {
             runtime,
-            bytes,
+            bytes: Embedded::Bytes(bytes),
             tables: &[],
             symbols: HipSymbols::default(),
             globals: &[],
@@ -333,7 +335,7 @@ fn links_for_aarch64() {
         let tables = [EntryLayout::V19, EntryLayout::V21].map(|layout| start_stop(layout, runtime));
         let object = FatBinary {
             runtime,
-            bytes: b"image",
+            bytes: Embedded::Bytes(b"image"),
             tables: &tables,
             symbols: HipSymbols::default(),
             globals: &[],

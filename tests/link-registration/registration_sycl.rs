@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use offload_formats::container::elf::Machine;
+use offload_formats::format::pieces::Embedded;
 use offload_formats::names::{ImageKind, Triple};
 use offload_formats::registration::openmp::BlobSection;
 use offload_formats::registration::sycl::{Sycl, SyclImage};
@@ -134,7 +135,7 @@ fn tells_the_runtime_what_llvm_tells_it() {
     };
     // The second one's names are separated as on LLVM's main branch.
     let image = |bytes, symbols| SyclImage {
-        bytes,
+        bytes: Embedded::Bytes(bytes),
         kind: ImageKind::from_raw(0),
         triple: "spirv64-unknown-unknown",
         symbols,
@@ -191,7 +192,7 @@ fn links_for_aarch64_with_options() {
     let dir = tempfile::tempdir().unwrap();
     let object = Sycl {
         images: &[SyclImage {
-            bytes: b"image",
+            bytes: Embedded::Bytes(b"image"),
             kind: ImageKind::from_raw(1),
             triple: "spirv64",
             symbols: b"",
@@ -223,7 +224,7 @@ fn links_for_aarch64_with_options() {
 #[test]
 fn rejects_what_no_descriptor_can_hold() {
     let image = SyclImage {
-        bytes: b"",
+        bytes: Embedded::Bytes(b""),
         kind: ImageKind::from_raw(256),
         triple: "spirv64",
         symbols: b"",

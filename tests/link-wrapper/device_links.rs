@@ -15,6 +15,7 @@ use object::read::elf::{ElfFile64, FileHeader};
 use object::{Object, ObjectSymbol};
 use offload_build::tools::cuda_fatbinary;
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
+use offload_formats::format::pieces;
 use offload_formats::names::LlvmRelease;
 use tools::{run, tool};
 
@@ -597,7 +598,10 @@ fn writes_the_fat_binaries_that_nvidias_tool_writes() {
     let images: Vec<FatbinImage<'_>> = written
         .iter()
         .zip(&cubins)
-        .map(|((processor, _), image)| FatbinImage { processor, image })
+        .map(|((processor, _), image)| FatbinImage {
+            processor,
+            image: &**image,
+        })
         .collect();
     // Each alone, and all.
     let all = 0..images.len();
@@ -614,7 +618,9 @@ fn writes_the_fat_binaries_that_nvidias_tool_writes() {
         let program = cuda.join("bin/fatbinary");
         let command = cuda_fatbinary(&program, &files, &output, LlvmRelease::V22, 64);
         command.run().unwrap();
-        let ours = cuda_fatbin(&images[range]).unwrap().bytes;
+        let ours = cuda_fatbin(&images[range.clone()]).unwrap();
+        let contents: Vec<&[u8]> = images[range].iter().map(|image| image.image).collect();
+        let ours = pieces::to_bytes(&ours.pieces, &contents).unwrap();
         assert!(ours == fs::read(&output).unwrap(), "{files:?}");
         fs::write(project.path("ours.fatbin"), ours).unwrap();
     }

@@ -14,7 +14,7 @@ use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags
 use offload_build::tools::Llvm;
 use offload_formats::container::elf::{Machine, SHT_LLVM_OFFLOADING};
 use offload_formats::container::embed::elf_object;
-use offload_formats::format::pieces::to_bytes;
+use offload_formats::format::pieces::{Embedded, Piece, to_bytes};
 use offload_formats::names::Triple;
 use offload_formats::registration::coff::WindowsAbi;
 use offload_formats::registration::deferred::{Deferred, add_demand};
@@ -86,7 +86,7 @@ impl Case {
     fn image(&self) -> Blob<'_> {
         let field = |at: usize| u64::from_le_bytes(self.blob[at..at + 8].try_into().unwrap());
         Blob {
-            bytes: &self.blob,
+            bytes: Embedded::Bytes(&self.blob),
             image: field(56)..field(56) + field(64),
         }
     }
@@ -386,7 +386,7 @@ fn gives_images_and_an_anchor_to_the_program() {
 fn defers_with_an_object_that_only_our_linker_completes() {
     let Some(case) = case19() else { return };
     let deferred = Deferred {
-        binaries: &case.blob,
+        binaries: Embedded::Bytes(&case.blob),
         anchor: "anchor",
     };
     let bytes = deferred.to_object(Machine::X86_64).unwrap();
@@ -430,6 +430,10 @@ fn defers_with_an_object_that_only_our_linker_completes() {
     }
 }
 
+fn demanded(object: &[u8]) -> Result<Vec<Piece>, RegistrationError> {
+    add_demand(object, 0..object.len() as u64)
+}
+
 #[test]
 fn adds_the_demand_to_host_objects_of_every_machine() {
     let Some(lld) = tool("llvm22", "ld.lld") else {
@@ -447,7 +451,7 @@ fn adds_the_demand_to_host_objects_of_every_machine() {
     };
     for machine in [Machine::X86_64, Machine::AARCH64] {
         let object = host.to_object(machine).unwrap();
-        let demanding = to_bytes(&add_demand(&object).unwrap(), &[&object]).unwrap();
+        let demanding = to_bytes(&demanded(&object).unwrap(), &[&object]).unwrap();
         dir.write("host.o", demanding);
         let link = |options: &[&str]| {
             let mut link = Command::new(&lld);
@@ -473,10 +477,10 @@ fn adds_the_demand_to_host_objects_of_every_machine() {
     let object = elf_object(Machine::RISCV64, b"").unwrap();
     let machine = Machine::RISCV64.number;
     assert_eq!(
-        add_demand(&object).unwrap_err(),
+        demanded(&object).unwrap_err(),
         RegistrationError::Machine { machine }
     );
-    let error = add_demand(b"no object").unwrap_err();
+    let error = demanded(b"no object").unwrap_err();
     assert!(matches!(error, RegistrationError::Elf(_)), "{error}");
 }
 
@@ -491,7 +495,7 @@ fn links_for_aarch64() {
     let dir = Folder::new();
     let registration = OpenMp {
         images: &[Blob {
-            bytes: &[1; 16],
+            bytes: Embedded::Bytes(&[1; 16]),
             image: 8..16,
         }],
         table: EntryTable::StartStop {
@@ -528,7 +532,7 @@ fn links_for_aarch64() {
 #[test]
 fn rejects_what_no_object_can_hold() {
     let blob = |image| Blob {
-        bytes: &[0; 8],
+        bytes: Embedded::Bytes(&[0; 8]),
         image,
     };
     let object = |images: &[Blob<'_>], globals: &[Global<'_>], host| {

@@ -15,6 +15,7 @@ use std::process::{Command, Output};
 use object::{Object, ObjectSection};
 use offload_formats::container::elf::Machine;
 use offload_formats::format::offload_entry::EntryLayout;
+use offload_formats::format::pieces::Embedded;
 use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::HipSymbols;
 use support::{linkers, text, tool};
@@ -248,7 +249,7 @@ impl Case {
     pub fn registration(&self, bytes: &[u8], tables: &[HostTable<'_>]) -> Vec<u8> {
         let object = FatBinary {
             runtime: self.runtime,
-            bytes,
+            bytes: Embedded::Bytes(bytes),
             tables,
             symbols: HipSymbols::default(),
             globals: &[],

@@ -16,6 +16,7 @@ use crate::inputs::rust_scan;
 use crate::inputs::source_scan::{self, Scan};
 use crate::installed::host::Host;
 use crate::process::command::{Command, CommandError};
+use crate::readable::Readable;
 use crate::run::unique::unique;
 use crate::steps::archive::write_library;
 use offload_formats::container::kernels::Kernel;
@@ -244,14 +245,11 @@ fn aborting(module: &str, functions: &BTreeSet<String>) -> String {
 fn archive(objects: &[PathBuf], library: &Path) -> Result<(), Error> {
     let mut read = Vec::new();
     for path in objects {
-        let bytes = fs::read(path).map_err(error::io(path))?;
+        let object = Readable::open(path)?;
         let name = path.file_name().expect("a file that was read has a name");
-        read.push((name.to_string_lossy().into_owned(), path, bytes));
+        read.push((name.to_string_lossy().into_owned(), &**path, object.all()));
     }
-    let members = read.iter();
-    let members =
-        members.map(|(name, path, bytes)| (name.clone(), path.as_path(), bytes.as_slice()));
-    write_library(library, &members.collect::<Vec<_>>())
+    write_library(library, &read)
 }
 
 /// The system's compiler of C.

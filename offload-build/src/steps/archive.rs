@@ -5,13 +5,15 @@ use crate::error::Error;
 use crate::files;
 use crate::messages::Failure;
 use crate::process::command::Command;
+use crate::readable::Readable;
 use crate::steps::digests::Digests;
 use crate::steps::host_objects::own::Own;
 use crate::steps::step::{Done, Made, Step};
-use offload_formats::container::archive::{self, NewMember};
+use offload_formats::container::archive::{self, Index, MemberPlan};
 use offload_formats::container::definitions;
+use offload_formats::format::magic::Magic;
+use offload_formats::format::pieces::Piece;
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Puts the objects of a module into its static library.
@@ -29,26 +31,20 @@ pub(crate) struct Archive {
 
 impl Archive {
     fn run(&self) -> Result<Done, Error> {
-        let read = |path: &PathBuf| {
-            let bytes = fs::read(path).map_err(error::io(path))?;
-            Ok((path.clone(), bytes))
+        let objects = self.objects.iter().map(|path| Readable::open(path));
+        let objects: Vec<Readable> = objects.collect::<Result<_, _>>()?;
+        let contents = match &self.own {
+            Some(own) => own.apply(&objects)?,
+            None => objects.iter().map(Readable::all).collect(),
         };
-        let objects: Vec<(PathBuf, Vec<u8>)> = self
-            .objects
-            .iter()
-            .map(read)
-            .collect::<Result<_, Error>>()?;
-        let objects = match &self.own {
-            Some(own) => own.apply(objects)?,
-            None => objects.into_iter().map(|(_, bytes)| bytes).collect(),
-        };
-        let members = self.objects.iter().zip(&objects).enumerate();
-        let members = members.map(|(number, (path, bytes))| {
+        objects.iter().try_for_each(Readable::check)?;
+        let members = self.objects.iter().zip(contents).enumerate();
+        let members = members.map(|(number, (path, content))| {
             let name = match number {
                 0 => format!("{}.o", self.name),
                 _ => format!("{}.{number}.o", self.name),
             };
-            (name, path.as_path(), bytes.as_slice())
+            (name, path.as_path(), content)
         });
         write_library(&self.library, &members.collect::<Vec<_>>())?;
         Ok(Done::default())
@@ -79,26 +75,41 @@ impl Step for Archive {
     }
 }
 
-/// Writes a static library; a member is its name, the path of the object for messages, and its bytes.
+/// Writes a static library; a member is its name, the path of an object, and its pieces, of which input 0 is the object.
 pub(crate) fn write_library(
     library: &Path,
-    objects: &[(String, &Path, &[u8])],
+    objects: &[(String, &Path, Vec<Piece>)],
 ) -> Result<(), Error> {
     let mut members = Vec::new();
-    for (name, path, bytes) in objects {
-        let symbols = definitions(*bytes, 0..bytes.len() as u64);
-        let symbols = symbols.map_err(|error| Error::because(path.display(), error))?;
-        let symbols = symbols.into_iter().map(std::str::from_utf8);
-        let symbols: Vec<&str> = symbols
-            .collect::<Result<_, _>>()
-            .map_err(|error| Error::because(path.display(), error))?;
-        members.push((name, bytes, symbols));
+    for (input, (name, path, pieces)) in objects.iter().enumerate() {
+        let object = Readable::edited(path, pieces.clone())?;
+        let mut content = pieces.clone();
+        for piece in &mut content {
+            if let Piece::Copy { input: of, .. } = piece {
+                *of = input;
+            }
+        }
+        members.push((name, object, content));
     }
-    let members = members.iter().map(|(name, bytes, symbols)| NewMember {
+    let mut plans = Vec::new();
+    let mut index = Index::OfSymbols;
+    for (name, object, content) in &members {
+        let range = 0..object.size();
+        if let Magic::Elf | Magic::Bitcode = Magic::at(object.data(), range.clone()) {
+            index = Index::Always;
+        }
+        let symbols = definitions(object.data(), range);
+        object.check()?;
+        let symbols = symbols.map_err(|error| Error::because(object.path().display(), error))?;
+        plans.push((name, content, symbols));
+    }
+    let plans = plans.iter().map(|(name, content, symbols)| MemberPlan {
         name,
-        bytes,
+        content,
         symbols,
     });
-    let members: Vec<NewMember<'_>> = members.collect();
-    files::write(library, &archive::write(&members)).map_err(error::io(library))
+    let wrong = |problem| Error::because(library.display(), problem);
+    let layout = archive::layout(&plans.collect::<Vec<_>>(), index).map_err(wrong)?;
+    let inputs: Vec<&Path> = objects.iter().map(|(_, path, _)| *path).collect();
+    files::write_pieces(library, &layout, &inputs).map_err(error::io(library))
 }

@@ -4,6 +4,7 @@ use crate::error::{self, Error};
 use crate::files;
 use crate::messages::Failure;
 use crate::process::command::Command;
+use crate::readable::Readable;
 use crate::steps::digests::Digests;
 use crate::steps::host_objects::entries::has_entries;
 use crate::steps::step::{Done, Made, Step};
@@ -49,83 +50,83 @@ impl Artifact {
     }
 
     fn run(&self) -> Result<Done, Error> {
-        let contents = self.members.iter().map(Member::bytes);
-        let contents: Vec<Vec<u8>> = contents.collect::<Result<_, _>>()?;
-        let inputs: Vec<&[u8]> = contents.iter().map(Vec::as_slice).collect();
-        let mut plans = Vec::new();
-        for (number, (member, bytes)) in self.members.iter().zip(&inputs).enumerate() {
-            let range = 0..bytes.len() as u64;
-            let wrong = |problem| Error::because(member.content.display(), problem);
-            let symbols = definitions(*bytes, range.clone()).map_err(wrong)?;
-            let piece = Piece::Copy {
-                input: number,
-                range,
-            };
-            plans.push((member, [piece], symbols));
+        let mut inputs: Vec<PathBuf> = Vec::new();
+        let mut members = Vec::new();
+        for member in &self.members {
+            let mut pieces = member.pieces()?;
+            let mut files = vec![member.content.clone()];
+            files.extend(member.images.iter().map(|(_, image)| image.clone()));
+            let content = Readable::edited_of(&files, pieces.clone())?;
+            for piece in &mut pieces {
+                if let Piece::Copy { input, .. } = piece {
+                    *input += inputs.len();
+                }
+            }
+            inputs.extend(files);
+            members.push((member, content, pieces));
         }
-        let plans: Vec<MemberPlan<'_>> = plans
-            .iter()
-            .map(|(member, content, symbols)| MemberPlan {
-                name: &member.name,
-                content,
-                symbols,
-            })
-            .collect();
+        let mut plans = Vec::new();
+        for (member, content, pieces) in &members {
+            let symbols = definitions(content.data(), 0..content.size());
+            content.check()?;
+            let wrong = |problem| Error::because(member.content.display(), problem);
+            plans.push((member, pieces, symbols.map_err(wrong)?));
+        }
+        let plans = plans.iter().map(|(member, content, symbols)| MemberPlan {
+            name: &member.name,
+            content,
+            symbols,
+        });
         let wrong = |problem| Error::because(self.library.display(), problem);
-        let layout = archive::layout(&plans, Index::Always).map_err(wrong)?;
-        let bytes = whole(&layout, &inputs, &self.library)?;
-        files::write(&self.library, &bytes).map_err(error::io(&self.library))?;
+        let layout = archive::layout(&plans.collect::<Vec<_>>(), Index::Always).map_err(wrong)?;
+        files::write_pieces(&self.library, &layout, &inputs).map_err(error::io(&self.library))?;
         Ok(Done::default())
     }
 }
 
 impl Member {
-    fn bytes(&self) -> Result<Vec<u8>, Error> {
-        let read = |path: &PathBuf| fs::read(path).map_err(error::io(path));
-        let mut content = read(&self.content)?;
+    /// Returns the member in pieces: input 0 is the content, input *k* + 1 the image with index *k*.
+    fn pieces(&self) -> Result<Vec<Piece>, Error> {
+        let mut content = Readable::open(&self.content)?;
+        let mut pieces = content.all();
         if self.images.is_empty() {
-            return Ok(content);
+            return Ok(pieces);
         }
-        if has_entries(&self.content, &content)? {
+        if has_entries(&content)? {
+            let demanding = add_demand(content.data(), 0..content.size());
+            content.check()?;
             let wrong = |problem| Error::because(self.content.display(), problem);
-            let demanding = add_demand(&content).map_err(wrong)?;
-            content = whole(&demanding, &[&content], &self.content)?;
+            pieces = demanding.map_err(wrong)?;
+            content = Readable::edited(&self.content, pieces.clone())?;
         }
-        let images = self.images.iter().map(|(_, path)| read(path));
-        let images: Vec<Vec<u8>> = images.collect::<Result<_, _>>()?;
-        let mut entries: Vec<NewObjectEntry<'_>> = self
-            .images
-            .iter()
-            .zip(&images)
-            .map(|((id, _), image)| NewObjectEntry {
+        let mut entries = Vec::new();
+        for (id, path) in &self.images {
+            let size = fs::metadata(path).map_err(error::io(path))?.len();
+            entries.push(NewObjectEntry {
                 id,
-                size: Some(image.len() as u64),
-            })
-            .collect();
+                size: Some(size),
+            });
+        }
         entries.push(NewObjectEntry {
             id: &self.host,
             size: None,
         });
-        let planned = embed_bundle(content.as_slice(), 0..content.len() as u64, &entries);
+        let planned = embed_bundle(content.data(), 0..content.size(), &entries);
+        content.check()?;
         let planned = planned.map_err(|problem| Error::because(self.content.display(), problem))?;
-        let inputs: Vec<&[u8]> = [&content]
-            .into_iter()
-            .chain(&images)
-            .map(Vec::as_slice)
-            .collect();
-        whole(&planned, &inputs, &self.content)
+        let images = (1..).zip(&entries).map(|(input, entry)| {
+            let range = 0..entry.size.unwrap_or(0);
+            vec![Piece::Copy { input, range }]
+        });
+        let inputs: Vec<Vec<Piece>> = std::iter::once(pieces).chain(images).collect();
+        let inputs: Vec<&[Piece]> = inputs.iter().map(Vec::as_slice).collect();
+        pieces::replace_inputs(&planned, &inputs).ok_or_else(|| {
+            Error::new(format_args!(
+                "{}: a piece is outside of its input",
+                self.content.display()
+            ))
+        })
     }
-}
-
-/// Returns all pieces of what is made of `path`.
-fn whole(pieces: &[Piece], inputs: &[&[u8]], path: &Path) -> Result<Vec<u8>, Error> {
-    let lacks = || {
-        Error::new(format_args!(
-            "{}: a piece is outside of its input",
-            path.display()
-        ))
-    };
-    pieces::to_bytes(pieces, inputs).ok_or_else(lacks)
 }
 
 impl Step for Artifact {

@@ -6,20 +6,25 @@ use crate::error::{self, Error};
 use crate::files;
 use crate::generate::{Content, Described, HostFile, Image, PartFile, Place, Ptx, Stub};
 use crate::messages::Failure;
+use crate::readable::Readable;
 use crate::steps::digests::Digests;
 use crate::steps::host_objects::own::{Own, stub_of};
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::images::{Images, no_kernel};
 use crate::steps::step::{Done, Made, Step};
-use object::{Object, ObjectSection, ObjectSymbol};
+use object::{Object, ObjectSymbol};
+use offload_formats::container::elf::Elf;
 use offload_formats::container::kernels::source_name;
+use offload_formats::format::bytes::ReadAt;
 use offload_formats::format::fatbin::{self, FatbinKind};
+use offload_formats::format::pieces::Piece;
 use offload_formats::names::ImageKind;
 use offload_formats::registration::HostFormat;
 use offload_formats::registration::anchor;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs;
+use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Section in which nvcc puts the images.
@@ -89,7 +94,7 @@ impl DescribedPart {
     fn described(&self, own: &Own) -> Result<Vec<Described>, Error> {
         let images = match &self.linked {
             Some(linked) => self.unpacked(linked)?,
-            None => self.images.read()?,
+            None => self.images.open()?,
         };
         let mut described = self.images.described(&images)?;
         let stubs = stubs(&self.objects)?;
@@ -123,16 +128,25 @@ impl DescribedPart {
     }
 
     /// Returns the image of each target in the fat binary of `linked`.
-    fn unpacked(&self, linked: &Path) -> Result<Vec<Vec<u8>>, Error> {
-        let bytes = fs::read(linked).map_err(error::io(linked))?;
+    fn unpacked(&self, linked: &Path) -> Result<Vec<Readable>, Error> {
+        let file = Readable::open(linked)?;
+        let images = self.ranges(&file);
+        file.check()?;
+        let image = |range| Readable::edited(linked, vec![Piece::Copy { input: 0, range }]);
+        images?.into_iter().map(image).collect()
+    }
+
+    /// Returns the range of each target's image in the fat binary of `linked`.
+    fn ranges(&self, linked: &Readable) -> Result<Vec<Range<u64>>, Error> {
         let wrong = |problem: &dyn fmt::Display| {
-            Error::new(format_args!("{}: {problem}", linked.display()))
+            Error::new(format_args!("{}: {problem}", linked.path().display()))
         };
-        let file = object::File::parse(bytes.as_slice()).map_err(|error| wrong(&error))?;
-        let section = file.section_by_name(SECTION);
+        let data = linked.data();
+        let file = Elf::parse(data, 0..linked.size()).map_err(|error| wrong(&error))?;
+        let section = file.find(SECTION).map_err(|error| wrong(&error))?;
         let section = section.ok_or_else(|| wrong(&format_args!("has no section `{SECTION}`")))?;
-        let data = section.data().map_err(|error| wrong(&error))?;
-        let entries = fatbin::parse(data, 0..data.len() as u64).map_err(|error| wrong(&error))?;
+        let section = file.check(&section).map_err(|error| wrong(&error))?;
+        let entries = fatbin::parse(data, section).map_err(|error| wrong(&error))?;
         let image = |image: &PlannedImage| {
             let processor = image.target.id.to_string();
             let kind = match image.kind() {
@@ -143,21 +157,17 @@ impl DescribedPart {
                 entry.kind == kind && entry.processor == processor && !entry.is_compressed()
             });
             let range = found.next().map(|entry| entry.image.clone());
-            let bytes = range.and_then(|range| {
-                let start = usize::try_from(range.start).ok()?;
-                let bytes = data.get(start..usize::try_from(range.end).ok()?)?;
-                let is_padded = kind == FatbinKind::Ptx && bytes.ends_with(&[0]);
-                match bytes
-                    .iter()
-                    .position(|byte| *byte == 0)
-                    .filter(|_| is_padded)
-                {
-                    Some(end) => bytes.get(..end),
-                    None => Some(bytes),
-                }
+            let trimmed = range.and_then(|range| {
+                let text = match kind {
+                    FatbinKind::Ptx => data.read_at(range.start, range.end - range.start)?,
+                    _ => return Some(range),
+                };
+                let end = text.iter().position(|byte| *byte == 0);
+                let end = end.filter(|_| text.ends_with(&[0]));
+                let size = end.unwrap_or(text.len()) as u64;
+                Some(range.start..range.start + size)
             });
-            bytes
-                .map(<[u8]>::to_vec)
+            trimmed
                 .ok_or_else(|| wrong(&format_args!("has no image for `{}`", image.target.written)))
         };
         self.images.planned.iter().map(image).collect()
@@ -206,9 +216,10 @@ impl Step for Description {
 fn stubs(objects: &[PathBuf]) -> Result<BTreeMap<String, String>, Error> {
     let mut names = BTreeSet::new();
     for path in objects {
-        let bytes = fs::read(path).map_err(error::io(path))?;
+        let file = File::open(path).map_err(error::io(path))?;
+        let data = object::ReadCache::new(file);
         let wrong = |error| Error::because(Path::display(path), error);
-        let file = object::File::parse(bytes.as_slice()).map_err(wrong)?;
+        let file = object::File::parse(&data).map_err(wrong)?;
         let symbols = file.symbols();
         for symbol in symbols.filter(|symbol| symbol.is_global() && symbol.is_definition()) {
             names.insert(symbol.name().map_err(wrong)?.to_owned());

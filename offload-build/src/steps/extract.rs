@@ -8,6 +8,7 @@ use crate::readable::Readable;
 use crate::steps::digests::Digests;
 use crate::steps::step::{Done, Made, Step};
 use offload_formats::container::decompression_limit::DecompressionLimit;
+use offload_formats::format::pieces::Piece;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -29,10 +30,17 @@ impl Extraction {
         let images = libraries::images(&self.library, &library, self.decompressed)?;
         for (index, path) in &self.files {
             let image = images.get(*index);
-            let content = image.and_then(|image| image.content(library.data()));
-            library.check()?;
-            let content = content.ok_or_else(|| libraries::changed(&self.library))?;
-            files::write(path, content).map_err(error::io(path))?;
+            let image = image.ok_or_else(|| libraries::changed(&self.library))?;
+            let range = image.range.clone();
+            let piece = match &image.unpacked {
+                None => Piece::Copy { input: 0, range },
+                Some(_) => {
+                    let content = image.content(library.data());
+                    let content = content.ok_or_else(|| libraries::changed(&self.library))?;
+                    Piece::Bytes(content.to_vec())
+                }
+            };
+            files::write_pieces(path, &[piece], &[&self.library]).map_err(error::io(path))?;
         }
         Ok(Done {
             reads: vec![self.library.clone()],

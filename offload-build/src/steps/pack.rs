@@ -7,6 +7,7 @@ use crate::error::{self, Error};
 use crate::files;
 use crate::generate::{Content, HostFile, PartFile, Place};
 use crate::messages::Failure;
+use crate::readable::Readable;
 use crate::steps::digests::Digests;
 use crate::steps::image_library::{self, ImageLibrary, LinkedContainer};
 use crate::steps::images::{Images, Packed, PartImages, no_kernel};
@@ -49,10 +50,12 @@ impl ContainerFile {
         }
     }
 
-    fn write(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
+    /// Writes the container, and returns it with its size in bytes.
+    fn write(&self, images: &[Readable]) -> Result<(Packed, u64), Error> {
         let packed = self.images.pack(images)?;
-        files::write(&self.output, &packed.bytes).map_err(error::io(&self.output))?;
-        Ok(packed)
+        let inputs: Vec<PathBuf> = self.images.paths().collect();
+        let size = packed.write(&self.output, &inputs)?;
+        Ok((packed, size))
     }
 
     fn show_images(&self, f: &mut fmt::Formatter<'_>, of: &str) -> fmt::Result {
@@ -90,7 +93,7 @@ impl Packing {
     fn run(&self) -> Result<Done, Error> {
         let mut checked = Vec::new();
         for container in &self.containers {
-            let images = container.images.read()?;
+            let images = container.images.open()?;
             let described = container.images.described(&images)?;
             checked.push((container, images, described));
         }
@@ -102,24 +105,24 @@ impl Packing {
         let (mut parts, mut warnings) = (Vec::new(), String::new());
         let mut linked = Vec::new();
         for (index, (container, images, described)) in checked.into_iter().enumerate() {
-            let packed = container.write(&images)?;
+            let (packed, size) = container.write(&images)?;
             drop(images);
             if self.library.is_none() {
                 // Rust includes them among the program's data.
-                placement(None, packed.bytes.len() as u64, u64::MAX)?;
+                placement(None, size, u64::MAX)?;
             }
             let warning = packed.warning.iter();
             warnings.extend(warning.map(|text| format!("warning: {text}\n")));
             parts.push(PartFile {
                 source: container.images.source.clone(),
                 described,
-                content: self.content(container, &packed, index),
+                content: self.content(container, (&packed.ranges, size), index),
                 ptx: container.images.ptx(&self.out),
             });
             if let Some(library) = &self.library {
                 linked.push(LinkedContainer {
                     file: &container.output,
-                    size: packed.bytes.len() as u64,
+                    size,
                     container: container.images.container,
                     symbols: library.symbols(index),
                     images: packed.ranges,
@@ -143,18 +146,24 @@ impl Packing {
         })
     }
 
-    /// Returns where the generated file finds the images of `container`, the one with that index.
-    fn content(&self, container: &ContainerFile, packed: &Packed, index: usize) -> Content {
+    /// Returns where the generated file finds the images of `container`, the one with that index, by their ranges and its
+    /// size.
+    fn content(
+        &self,
+        container: &ContainerFile,
+        (ranges, size): (&[Range<u64>], u64),
+        index: usize,
+    ) -> Content {
         let images = &container.images;
         let symbols = self.library.as_ref().map(|library| library.symbols(index));
         let place = |(number, range): (usize, &Range<u64>)| match &symbols {
             Some(symbols) => Place::Symbol(symbols.image(number), range.end - range.start),
             None => Place::Part(range.clone()),
         };
-        let mut places = packed.ranges.iter().enumerate().map(place);
+        let mut places = ranges.iter().enumerate().map(place);
         let shown = images.planned.iter();
         let shown = shown.map(|image| images.shown(image, places.next().unwrap_or(Place::Nowhere)));
-        let (shown, size) = (shown.collect(), packed.bytes.len() as u64);
+        let shown = shown.collect();
         let is_container = images.container != Container::Raw;
         match &symbols {
             Some(symbols) => Content::Linked {
@@ -239,11 +248,11 @@ impl Step for ContainerFile {
     }
 
     fn execute(&self, _digests: &Digests) -> Result<Done, Failure> {
-        let images = self.images.read()?;
+        let images = self.images.open()?;
         self.images.described(&images)?;
-        let packed = self.write(&images)?;
+        let (packed, size) = self.write(&images)?;
         // The compiler puts them among the program's data.
-        placement(None, packed.bytes.len() as u64, u64::MAX)?;
+        placement(None, size, u64::MAX)?;
         Ok(Done::with_warning(packed.warning))
     }
 

@@ -15,6 +15,7 @@ use crate::steps::images::{Images, Packed, consecutive, joined, no_kernel};
 use crate::steps::placement::placement;
 use crate::steps::step::{Done, Made, Step};
 use offload_formats::format::offload_entry::EntryLayout;
+use offload_formats::format::pieces::{self, Embedded, Piece};
 use offload_formats::registration::deferred::Deferred;
 use offload_formats::registration::fat_binary::{FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::HipSymbols;
@@ -44,7 +45,9 @@ pub(crate) struct Registration {
 
 /// Files to be written.
 struct Written {
-    object: Vec<u8>,
+    object: Vec<Piece>,
+    /// Files that the object copies.
+    inputs: Vec<PathBuf>,
     described: Vec<Described>,
     content: Content,
     warning: Option<String>,
@@ -67,7 +70,8 @@ impl Registration {
             (Some(_), Language::OpenMp) => self.openmp(anchor, &entries)?,
             (Some(own), _) => self.fat_binary(anchor, &entries, own)?,
         };
-        files::write(&self.output, &written.object).map_err(error::io(&self.output))?;
+        files::write_pieces(&self.output, &written.object, &written.inputs)
+            .map_err(error::io(&self.output))?;
         let file = HostFile {
             module: self.module.clone(),
             kernels: entries.names().into_iter().collect(),
@@ -83,14 +87,15 @@ impl Registration {
 
     /// Writes each image in an offload binary of its own, which OpenMP's runtime does not see: it gets the images.
     fn openmp(&self, anchor: String, entries: &Entries) -> Result<Written, Error> {
-        let images = self.images.read()?;
+        let images = self.images.open()?;
         self.images.check(&images, &entries.names())?;
         let packed = self.images.binaries(&images)?;
-        let size = packed.iter().map(|(bytes, _)| bytes.len() as u64).sum();
+        let inputs = self.images.paths().collect();
+        let size = packed.iter().map(|(binary, _)| pieces::size(binary)).sum();
         let blobs: Vec<Blob<'_>> = packed
             .iter()
-            .map(|(bytes, image)| Blob {
-                bytes,
+            .map(|(binary, image)| Blob {
+                bytes: Embedded::Pieces(binary),
                 image: image.clone(),
             })
             .collect();
@@ -102,9 +107,10 @@ impl Registration {
             globals: &symbols.globals(),
         };
         let placement = placement(self.host.elf(), size, self.largest_usual)?;
-        let object = registration.to_host_object(self.host, placement);
+        let object = registration.to_host_pieces(self.host, placement);
         Ok(Written {
             object: object.map_err(Error::new)?,
+            inputs,
             content: symbols.content(self),
             described: Vec::new(),
             warning: None,
@@ -113,7 +119,7 @@ impl Registration {
 
     /// Writes all images in the one file that HIP's or CUDA's runtime loads.
     fn fat_binary(&self, anchor: String, entries: &Entries, own: &Own) -> Result<Written, Error> {
-        let images = self.images.read()?;
+        let images = self.images.open()?;
         let mut described = self.images.kernels(&images)?;
         if described.is_empty() {
             return Err(no_kernel(self.images.language));
@@ -124,12 +130,12 @@ impl Registration {
             kernel.stub = named.map(|named| entries.stub(named, Some(own)));
         };
         described.iter_mut().for_each(stub);
+        let packed = self.images.pack(&images)?;
+        let (container, inputs) = self.container(&packed)?;
         let Packed {
-            bytes,
-            ranges,
-            warning,
-        } = self.images.pack(&images)?;
-        let symbols = ImageSymbols::new(self, &anchor, bytes.len() as u64, ranges);
+            ranges, warning, ..
+        } = packed;
+        let symbols = ImageSymbols::new(self, &anchor, pieces::size(&container), ranges);
         let entry_symbols = entries.symbols(own);
         let tables = entries.tables(&entry_symbols);
         let registration = FatBinary {
@@ -137,26 +143,40 @@ impl Registration {
                 Language::Cuda => Runtime::Cuda,
                 _ => Runtime::Hip,
             },
-            bytes: &bytes,
+            bytes: Embedded::Pieces(&container),
             tables: &tables,
             symbols: HipSymbols::default(),
             globals: &symbols.globals(),
         };
-        let placement = placement(self.host.elf(), bytes.len() as u64, self.largest_usual)?;
-        let object = registration.to_host_object(self.host, placement);
+        let size = pieces::size(&container);
+        let placement = placement(self.host.elf(), size, self.largest_usual)?;
+        let object = registration.to_host_pieces(self.host, placement);
         Ok(Written {
             object: object.map_err(Error::new)?,
+            inputs,
             content: symbols.content(self),
             described,
             warning,
         })
     }
 
+    /// Returns the pieces of the container and the files that they copy. A compressed one gets a file of its own first.
+    fn container(&self, packed: &Packed) -> Result<(Vec<Piece>, Vec<PathBuf>), Error> {
+        let images: Vec<PathBuf> = self.images.paths().collect();
+        if packed.compression.is_none() {
+            return Ok((packed.pieces.clone(), images));
+        }
+        let file = self.output.with_extension("images");
+        let range = 0..packed.write(&file, &images)?;
+        Ok((vec![Piece::Copy { input: 0, range }], vec![file]))
+    }
+
     /// Writes what the last link makes the images from.
     fn deferred(&self, anchor: String, entries: &Entries) -> Result<Written, Error> {
         let language = self.images.language;
-        let images = self.images.read()?;
+        let images = self.images.open()?;
         let binaries = joined(&self.images.binaries(&images)?);
+        let inputs = self.images.paths().collect();
         let mut seen: BTreeSet<&str> = BTreeSet::new();
         let mut shown = Vec::new();
         for image in &self.images.planned {
@@ -165,7 +185,7 @@ impl Registration {
             }
         }
         let registration = Deferred {
-            binaries: &binaries,
+            binaries: Embedded::Pieces(&binaries),
             anchor: &anchor,
         };
         // The images are not linked yet, so their descriptions are unknown.
@@ -177,9 +197,10 @@ impl Registration {
             images: Vec::new(),
             stub: Some(entries.stub(named, None)),
         });
-        let object = registration.to_host_object(self.host);
+        let object = registration.to_host_pieces(self.host);
         Ok(Written {
             object: object.map_err(Error::new)?,
+            inputs,
             described: described.collect(),
             content: Content::Deferred {
                 anchor,

@@ -22,8 +22,9 @@ pub(crate) struct Take {
 
 impl Take {
     fn run(&self) -> Result<Done, Error> {
-        let bytes = self.image.read(&self.source)?;
-        files::write(&self.output, &bytes).map_err(error::io(&self.output))?;
+        let image = self.image.pieces(&self.source)?;
+        files::write_pieces(&self.output, &image, &[&self.source])
+            .map_err(error::io(&self.output))?;
         Ok(Done::default())
     }
 }

@@ -13,7 +13,7 @@ mod descriptors;
 mod notes;
 
 pub use descriptors::share_descriptors;
-pub use notes::join_notes;
+pub use notes::{join_notes, joined_notes};
 
 use std::fmt;
 

@@ -4,12 +4,12 @@
 //! compression. Like `fatbinary`, this module removes comments and blanks from PTX.
 
 use crate::container::elf::{Elf, ElfError};
-use crate::format::bytes::Field;
+use crate::format::bytes::{Field, ReadAt};
 use crate::format::fatbin::{
     CUBIN, FatbinHeader, ImageHeader, MAGIC, PTX, THIS_FAMILY, THIS_PROCESSOR,
 };
+use crate::format::pieces::Piece;
 use crate::format::ptx;
-use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
@@ -24,56 +24,63 @@ const EM_CUDA: u16 = 190;
 
 /// A linked cubin, or PTX.
 #[derive(Clone, Copy, Debug)]
-pub struct FatbinImage<'a> {
+pub struct FatbinImage<'a, R = &'a [u8]> {
     /// Processor: `sm_80`, `sm_90a` or `sm_100f` for a cubin; `compute_80` for PTX.
     pub processor: &'a str,
     /// The ELF file, or the text.
-    pub image: &'a [u8],
+    pub image: R,
 }
 
 /// A fat binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fatbin {
-    /// The whole file.
-    pub bytes: Vec<u8>,
+    /// The whole file; input *k* is the image with index *k*.
+    pub pieces: Vec<Piece>,
     /// Ranges of the images, in the order given. That of PTX includes the NUL after the text.
     pub images: Vec<Range<u64>>,
 }
 
-/// Returns a fat binary with `images` in this order for a 64-bit Linux host, which CUDA's runtime registers.
+/// Returns a fat binary with `images` in this order for a 64-bit Linux host, which CUDA's runtime registers. Of cubins
+/// it reads only headers, and copies them.
 ///
 /// # Errors
 ///
 /// Fails if an image is neither a cubin of its processor nor PTX.
-pub fn cuda_fatbin(images: &[FatbinImage<'_>]) -> Result<Fatbin, FatbinError> {
-    let mut body = Vec::new();
-    let mut places = Vec::new();
+pub fn cuda_fatbin<'d, R: ReadAt<'d>>(
+    images: &[FatbinImage<'_, R>],
+) -> Result<Fatbin, FatbinError> {
+    let mut end = FatbinHeader::LEN;
+    let (mut body, mut places) = (Vec::new(), Vec::new());
     for (index, image) in images.iter().enumerate() {
-        let place = image
-            .add_to(&mut body)
+        let (head, image) = image
+            .encoded(index)
             .map_err(|problem| FatbinError { index, problem })?;
-        let in_file = |place: usize| FatbinHeader::LEN + place as u64;
-        places.push(in_file(place.start)..in_file(place.end));
+        let start = end + head.len() as u64;
+        let place = start..start + image.size();
+        // The header before the body has a multiple of 8 bytes.
+        end = place.end.next_multiple_of(8);
+        let padding = Piece::Zeros(end - place.end);
+        body.extend([Piece::Bytes(head), image, padding]);
+        places.push(place);
     }
     let header = FatbinHeader {
         magic: MAGIC,
         version: 1,
         header_size: FatbinHeader::LEN as u16,
-        size: body.len() as u64,
+        size: end - FatbinHeader::LEN,
     };
     let mut bytes = Vec::new();
     header.write(&mut bytes);
-    bytes.extend(body);
     Ok(Fatbin {
-        bytes,
+        pieces: std::iter::once(Piece::Bytes(bytes)).chain(body).collect(),
         images: places,
     })
 }
 
-impl FatbinImage<'_> {
-    /// Appends the image to `body`; returns its range there.
-    fn add_to(&self, body: &mut Vec<u8>) -> Result<Range<usize>, FatbinProblem> {
+impl<'d, R: ReadAt<'d>> FatbinImage<'_, R> {
+    /// Returns the header and the options of the image with that index, and the image.
+    fn encoded(&self, index: usize) -> Result<(Vec<u8>, Piece), FatbinProblem> {
         let (prefix, number) = self
             .processor
             .split_once('_')
@@ -86,7 +93,7 @@ impl FatbinImage<'_> {
         let number = number.and_then(|number| number.parse().ok());
         let number = number.ok_or(FatbinProblem::Processor)?;
         let entry = match prefix {
-            "sm" => self.cubin(number)?,
+            "sm" => self.cubin(number, index)?,
             "compute" => self.ptx()?,
             _ => return Err(FatbinProblem::Processor),
         };
@@ -94,7 +101,7 @@ impl FatbinImage<'_> {
             kind: entry.kind,
             version: IMAGE_VERSION,
             header_size: (ImageHeader::LEN as usize + entry.options.len()) as u32,
-            image_size: (entry.image.len() as u64).next_multiple_of(8),
+            image_size: entry.image.size().next_multiple_of(8),
             compressed_size: 0,
             options_offset: match entry.options.is_empty() {
                 true => 0,
@@ -109,21 +116,17 @@ impl FatbinImage<'_> {
             reserved: 0,
             uncompressed_size: 0,
         };
-        header.write(body);
-        body.extend(entry.options);
-        let start = body.len();
-        body.extend_from_slice(&entry.image);
-        let place = start..body.len();
-        // The header before the body has a multiple of 8 bytes.
-        pad(body);
-        Ok(place)
+        let mut head = Vec::new();
+        header.write(&mut head);
+        head.extend(entry.options);
+        Ok((head, entry.image))
     }
 
-    fn cubin(&self, number: u32) -> Result<EncodedImage<'_>, FatbinProblem> {
-        let cubin =
-            Elf::parse(self.image, 0..self.image.len() as u64).map_err(FatbinProblem::Elf)?;
+    fn cubin(&self, number: u32, index: usize) -> Result<EncodedImage, FatbinProblem> {
+        let range = 0..self.image.size().unwrap_or(0);
+        let cubin = Elf::parse(self.image, range.clone()).map_err(FatbinProblem::Elf)?;
         // 64-bit and little-endian; then the OS and version of the ABI.
-        let Some(&[2, 1, _, abi, abi_version]) = self.image.get(4..9) else {
+        let Some(&[2, 1, _, abi, abi_version]) = self.image.read_at(4, 5) else {
             return Err(FatbinProblem::Machine);
         };
         if cubin.machine != EM_CUDA {
@@ -142,7 +145,10 @@ impl FatbinImage<'_> {
             code: (abi_version.into(), 1),
             options: Vec::new(),
             flags: 0,
-            image: Cow::Borrowed(self.image),
+            image: Piece::Copy {
+                input: index,
+                range,
+            },
         };
         let section = cubin.find(COMPAT_SECTION).map_err(FatbinProblem::Elf)?;
         if let (Some(section), COMPAT..) = (section, number) {
@@ -153,29 +159,31 @@ impl FatbinImage<'_> {
         Ok(entry)
     }
 
-    fn ptx(&self) -> Result<EncodedImage<'_>, FatbinProblem> {
-        let (major, minor) = ptx::version(self.image).ok_or(FatbinProblem::NoPtx)?;
-        let mut text = ptx::stripped(self.image);
+    fn ptx(&self) -> Result<EncodedImage, FatbinProblem> {
+        let size = self.image.size().unwrap_or(0);
+        let text = self.image.read_at(0, size).unwrap_or_default();
+        let (major, minor) = ptx::version(text).ok_or(FatbinProblem::NoPtx)?;
+        let mut text = ptx::stripped(text);
         text.push(0);
         Ok(EncodedImage {
             kind: PTX,
             code: (minor, major),
             options: options(&[]),
             flags: 0,
-            image: text.into(),
+            image: Piece::Bytes(text),
         })
     }
 }
 
 /// An image and the fields of its header.
-struct EncodedImage<'a> {
+struct EncodedImage {
     kind: u16,
     /// Minor and major version of PTX. For a cubin, the minor one is the ABI version.
     code: (u16, u16),
     /// Bytes between the header and the image.
     options: Vec<u8>,
     flags: u64,
-    image: Cow<'a, [u8]>,
+    image: Piece,
 }
 
 /// Returns the options: offset and size of `content`, an empty string of `ptxas` options, then `content`.
@@ -247,6 +255,7 @@ impl std::error::Error for FatbinError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::pieces;
 
     /// Written by `fatbinary` of CUDA 13.5: `sm_80` and `sm_100a`.
     const GOLDEN: &[u8] = include_bytes!("../../../tests/golden/cuda-13.5/two-images.fatbin");
@@ -265,7 +274,8 @@ mod tests {
     #[test]
     fn writes_the_bytes_nvidia_writes() {
         let fatbin = cuda_fatbin(&images()).unwrap();
-        assert_eq!(fatbin.bytes, GOLDEN);
+        let bytes = pieces::to_bytes(&fatbin.pieces, &images().map(|image| image.image));
+        assert_eq!(bytes.unwrap(), GOLDEN);
         for (place, image) in fatbin.images.iter().zip(images()) {
             let place = place.start as usize..place.end as usize;
             assert_eq!(&GOLDEN[place], image.image);
@@ -295,12 +305,14 @@ mod tests {
             image: text.as_bytes(),
         });
         let fatbin = cuda_fatbin(&images).unwrap();
-        assert_eq!(fatbin.bytes, GOLDEN_PTX);
+        // Nothing is copied from texts.
+        let bytes = pieces::to_bytes(&fatbin.pieces, &[]);
+        assert_eq!(bytes.unwrap(), GOLDEN_PTX);
         // The range that the driver gets.
         let second = fatbin.images[1].start as usize..fatbin.images[1].end as usize;
         assert_eq!(&GOLDEN_PTX[second], b".version 7.8\n.target sm_80\n\0");
         let none = FatbinImage {
-            image: b"; no version\n",
+            image: &b"; no version\n"[..],
             ..images[0]
         };
         assert_eq!(
@@ -339,7 +351,7 @@ mod tests {
         );
         assert!(
             message(FatbinImage {
-                image: b"BC",
+                image: &b"BC"[..],
                 ..image
             })
             .starts_with(start)

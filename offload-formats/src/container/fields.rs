@@ -56,13 +56,6 @@ impl Fields {
         self.0.resize(self.0.len() + count as usize, 0);
     }
 
-    /// Adds zeros up to a multiple of `alignment`, and returns the offset.
-    pub(super) fn align(&mut self, alignment: u64) -> u64 {
-        let offset = self.0.len().next_multiple_of(alignment as usize);
-        self.0.resize(offset, 0);
-        offset as u64
-    }
-
     pub(super) fn half(&mut self, number: u16) {
         self.bytes(&number.to_le_bytes());
     }

@@ -1,4 +1,4 @@
-//! Objects for linkers, written from nothing: sections, symbols and relocations, in memory.
+//! Objects for linkers, written from nothing: sections, symbols and relocations. Embedded images are pieces.
 //!
 //! | part        | ELF (64 bits, little-endian)                          | COFF (x86-64)                                  |
 //! |-------------|-------------------------------------------------------|------------------------------------------------|
@@ -10,15 +10,18 @@
 //! | headers     | at the end, after the names of sections               |                                                |
 //!
 //! Specification: the gABI's chapters 4 "Object Files", "Symbol Table" and "Relocation"; Microsoft's "PE Format".
-//! [`data_object`](super::data_object) writes objects whose content is too large for memory.
+//! [`data_object`](super::data_object) writes objects of one section, without relocations.
 
 mod coff;
 mod elf;
+mod file_fields;
 
 use std::borrow::Cow;
 
 use object::SymbolKind;
 use object::elf::{STV_DEFAULT, SymbolVisibility};
+
+use crate::format::pieces::Embedded;
 
 /// A section of one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,8 @@ struct RelocatableSection<'a> {
     /// A power of two, in bytes.
     alignment: u64,
     data: Cow<'a, [u8]>,
+    /// Parts of the content after `data`, which no relocation changes.
+    embedded: Vec<Embedded<'a>>,
     /// Size of a section without content in bytes.
     zeros: u64,
     relocations: Vec<NewRelocation>,
@@ -109,6 +114,7 @@ impl<'a> RelocatableObject<'a> {
             flags,
             alignment,
             data: Cow::default(),
+            embedded: Vec::new(),
             zeros: 0,
             relocations: Vec::new(),
             symbol: None,
@@ -125,6 +131,23 @@ impl<'a> RelocatableObject<'a> {
     ) {
         let section = self.section_mut(section);
         (section.data, section.alignment) = (data.into(), alignment);
+    }
+
+    /// Appends `content` to a section at a multiple of `alignment`, and returns its offset in bytes. Nothing but
+    /// such parts comes after it.
+    pub(crate) fn embed(
+        &mut self,
+        section: SectionId,
+        content: Embedded<'a>,
+        alignment: u64,
+    ) -> u64 {
+        let section = self.section_mut(section);
+        section.alignment = section.alignment.max(alignment);
+        let size = section.size();
+        let offset = size.next_multiple_of(alignment);
+        section.embedded.push(Embedded::Zeros(offset - size));
+        section.embedded.push(content);
+        offset
     }
 
     /// Appends to the content of a section, and returns the offset of `data` in bytes.
@@ -196,7 +219,10 @@ impl<'a> RelocatableObject<'a> {
 impl RelocatableSection<'_> {
     fn size(&self) -> u64 {
         match self.zeros {
-            0 => self.data.len() as u64,
+            0 => {
+                let embedded = self.embedded.iter().map(|part| part.size());
+                self.data.len() as u64 + embedded.sum::<u64>()
+            }
             zeros => zeros,
         }
     }
@@ -208,6 +234,7 @@ mod tests {
 
     use super::*;
     use crate::container::elf::Machine;
+    use crate::format::pieces::{self, Piece};
 
     const LONG: &str = ".a_long_section_name";
 
@@ -278,6 +305,10 @@ mod tests {
         )
     }
 
+    fn joined(object: &RelocatableObject<'_>) -> Vec<u8> {
+        pieces::to_bytes(&object.to_coff().unwrap(), &[]).unwrap()
+    }
+
     /// The crate `object` reads what is written here; `content` is that of `.text`.
     fn check(bytes: &[u8], content: &[u8]) {
         let file = object::File::parse(bytes).unwrap();
@@ -326,6 +357,7 @@ mod tests {
             flags: 5,
         };
         let bytes = elf_sample().to_elf(machine, elf::ELFOSABI_GNU.0).unwrap();
+        let bytes = pieces::to_bytes(&bytes, &[]).unwrap();
         check(&bytes, &[0; 20]);
         let file = object::File::parse(&*bytes).unwrap();
         let flags = object::FileFlags::Elf {
@@ -345,10 +377,47 @@ mod tests {
 
     #[test]
     fn writes_coff_that_another_reader_reads() {
-        let bytes = coff_sample().to_coff().unwrap();
+        let bytes = joined(&coff_sample());
         let mut content = [0; 20];
         content[12] = 5;
         check(&bytes, &content);
+    }
+
+    /// Embedded parts are where an object in memory has them, and are not read.
+    #[test]
+    fn embeds_pieces_like_bytes() {
+        let image = b"an image";
+        let copy = [Piece::Copy {
+            input: 0,
+            range: 0..image.len() as u64,
+        }];
+        let embedded = |content: [Embedded<'static>; 2]| {
+            let mut object = elf_sample();
+            let id = object.add_section(".images", elf::SHT_PROGBITS.0, 0, 8);
+            let offsets = content.map(|part| object.embed(id, part, 64));
+            assert_eq!(offsets, [0, 64]);
+            assert_eq!(object.size(id), 72);
+            object
+        };
+        let known = embedded([Embedded::Bytes(image); 2]);
+        let copied = Embedded::Pieces(Box::leak(Box::new(copy)));
+        let copied = embedded([copied; 2]);
+        for write in [
+            |object: &RelocatableObject<'_>| object.to_elf(Machine::X86_64, 0).unwrap(),
+            |object: &RelocatableObject<'_>| object.to_coff().unwrap(),
+        ] {
+            let known = pieces::to_bytes(&write(&known), &[]).unwrap();
+            let pieces = write(&copied);
+            let copies = pieces
+                .iter()
+                .filter(|piece| matches!(piece, Piece::Copy { .. }));
+            assert_eq!(copies.count(), 2);
+            assert_eq!(pieces::to_bytes(&pieces, &[image]).unwrap(), known);
+            let file = object::File::parse(&*known).unwrap();
+            let section = file.section_by_name(".images").unwrap();
+            let data = section.data().unwrap();
+            assert!(data.starts_with(image) && data.ends_with(image));
+        }
     }
 
     #[test]
@@ -365,7 +434,7 @@ mod tests {
             };
             object.relocate(text, relocation);
         }
-        let bytes = object.to_coff().unwrap();
+        let bytes = joined(&object);
         let file = object::File::parse(&*bytes).unwrap();
         let text = file.section_by_name(".text").unwrap();
         assert_eq!(text.relocations().count(), 70_000);

@@ -29,6 +29,7 @@ use std::ops::Range;
 
 use super::bytes::{Cursor, OutOfBounds, ReadAt, field, record};
 use super::magic;
+use super::pieces::Piece;
 
 pub use error::{BundleError, BundleProblem, BundleWriteError};
 
@@ -227,6 +228,22 @@ impl BundleLayout {
             images.push(place);
         }
         Ok(Self { head, images })
+    }
+
+    /// Returns the bundle in pieces; input *k* is the image with index *k*.
+    #[must_use]
+    pub fn pieces(&self) -> Vec<Piece> {
+        let mut position = self.head.len() as u64;
+        let mut pieces = vec![Piece::Bytes(self.head.clone())];
+        for (input, place) in self.images.iter().enumerate() {
+            pieces.push(Piece::Zeros(place.start.saturating_sub(position)));
+            pieces.push(Piece::Copy {
+                input,
+                range: 0..place.end.saturating_sub(place.start),
+            });
+            position = place.end;
+        }
+        pieces
     }
 
     /// Returns the size of the whole bundle.

@@ -5,6 +5,7 @@
 //! Specification: `docs/spec/hip-runtime.md`.
 
 use crate::format::bundle::{BundleLayout, BundleWriteError};
+use crate::format::pieces::Piece;
 use std::num::NonZeroU64;
 use std::ops::Range;
 
@@ -28,37 +29,36 @@ pub fn entry_id(kind: &str, processor: &str) -> String {
 /// A bundle of images.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HipBundle {
-    /// All bytes of the bundle.
-    pub bytes: Vec<u8>,
+    /// The bundle; input *k* is the image with index *k*.
+    pub pieces: Vec<Piece>,
     /// Ranges of the images, in the given order.
     pub images: Vec<Range<u64>>,
     /// The size of the header and the entry headers, in bytes.
     table: u64,
 }
 
-/// Bundles images, each with its entry ID, after the host's entry.
+/// Bundles images, each given by its entry ID and its size in bytes, after the host's entry.
 ///
 /// # Errors
 ///
 /// If two IDs are equal.
-pub fn hip_bundle(host: &str, images: &[(String, &[u8])]) -> Result<HipBundle, BundleWriteError> {
+pub fn hip_bundle(host: &str, images: &[(String, u64)]) -> Result<HipBundle, BundleWriteError> {
     let align = NonZeroU64::new(ALIGNMENT).expect("the alignment is not zero");
-    let entries = images
-        .iter()
-        .map(|(id, image)| (id.as_str(), image.len() as u64));
+    let entries = images.iter().map(|(id, size)| (id.as_str(), *size));
     let layout = BundleLayout::new([(host, 0)].into_iter().chain(entries), align)?;
-    let mut bundle = HipBundle {
-        table: layout.head.len() as u64,
-        bytes: layout.head,
-        images: layout.images.into_iter().skip(1).collect(),
+    let of_images = |piece| match piece {
+        // The first is the host's, which is empty.
+        Piece::Copy { input, range } => Some(Piece::Copy {
+            input: usize::checked_sub(input, 1)?,
+            range,
+        }),
+        other => Some(other),
     };
-    for (place, (_, image)) in bundle.images.iter().zip(images) {
-        let start = usize::try_from(place.start);
-        let start = start.expect("images in memory have offsets in memory");
-        bundle.bytes.resize(start, 0);
-        bundle.bytes.extend_from_slice(image);
-    }
-    Ok(bundle)
+    Ok(HipBundle {
+        table: layout.head.len() as u64,
+        pieces: layout.pieces().into_iter().filter_map(of_images).collect(),
+        images: layout.images.into_iter().skip(1).collect(),
+    })
 }
 
 impl HipBundle {

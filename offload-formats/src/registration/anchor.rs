@@ -3,6 +3,7 @@
 
 use object::elf;
 
+use super::error::in_memory;
 use super::writer::Writer;
 use super::{Global, RegistrationError};
 use crate::container::elf::Machine;
@@ -17,7 +18,7 @@ pub fn to_object(host: Machine, name: &str) -> Result<Vec<u8>, RegistrationError
     let executable = elf::SHF_ALLOC | elf::SHF_EXECINSTR;
     let text = writer.section(".text", elf::SHT_PROGBITS, executable, 4)?;
     writer.globals(&[Global::Anchor { name }], text, text)?;
-    writer.finish()
+    in_memory(&writer.finish()?)
 }
 
 /// Writes the object file for an x86-64 host of Windows.

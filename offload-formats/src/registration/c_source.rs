@@ -53,7 +53,7 @@ impl OpenMp<'_> {
                 "  {{image_{index} + {start}, image_{index} + {end}, {ends}}},"
             );
         }
-        let sizes = self.images.iter().map(|blob| blob.bytes.len() as u64);
+        let sizes = self.images.iter().map(|blob| blob.bytes.size());
         define_globals(&mut definitions, self.globals, all(sizes))?;
         let filled = fill(
             OPENMP,
@@ -97,7 +97,7 @@ impl FatBinary<'_> {
             file,
         );
         define_hip_symbols(&mut definitions, &self.symbols)?;
-        let size = self.bytes.len() as u64;
+        let size = self.bytes.size();
         define_globals(&mut definitions, self.globals, size)?;
         let runtime = match self.runtime {
             Runtime::Cuda => "CUDA",
@@ -163,7 +163,7 @@ impl Sycl<'_> {
                  entries_{index}, entries_{index} + {count}, 0, 0}},"
             );
         }
-        let sizes = self.images.iter().map(|image| image.bytes.len() as u64);
+        let sizes = self.images.iter().map(|image| image.bytes.size());
         define_globals(&mut definitions, self.globals, all(sizes))?;
         let filled = fill(SYCL, &[("DEFINITIONS", &definitions), ("IMAGES", &images)]);
         Ok(format!("{ENTRIES}\n{filled}"))

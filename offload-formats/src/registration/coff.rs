@@ -18,7 +18,7 @@ use object::{SymbolKind, pe};
 
 use super::deferred::{Deferred, NEEDS_OFFLOAD_LINK};
 use super::entries::EntryTable;
-use super::error::{RegistrationError, check_name};
+use super::error::{RegistrationError, check_name, in_memory};
 use super::fat_binary::{FatBinary, HostTable, Runtime};
 use super::global::Global;
 use super::machine::{Operand, StartupCode, windows_x86_64};
@@ -28,6 +28,7 @@ use crate::container::relocatable::{
     NewRelocation, NewSymbol, RelocatableObject, SectionId, SymbolId,
 };
 use crate::format::offload_entry;
+use crate::format::pieces::{Embedded, Piece};
 
 /// The C runtime of a Windows host, which determines the section of constructors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +47,11 @@ impl OpenMp<'_> {
     /// If an image or a symbol exceeds its blob, or the table is a part of a section: COFF has no
     /// relocatable links.
     pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, RegistrationError> {
+        in_memory(&self.coff_pieces(abi)?)
+    }
+
+    /// Writes the object file in pieces, which copy the inputs of the embedded pieces.
+    pub(super) fn coff_pieces(&self, abi: WindowsAbi) -> Result<Vec<Piece>, RegistrationError> {
         let count = i32::try_from(self.images.len()).map_err(|_| RegistrationError::Images {
             count: self.images.len(),
         })?;
@@ -61,7 +67,7 @@ impl OpenMp<'_> {
         let images_symbol = writer.object.section_symbol(images);
         for (index, blob) in self.images.iter().enumerate() {
             let (start, end) = blob.checked(index)?;
-            let at = writer.object.append(images, blob.bytes, 8);
+            let at = writer.object.embed(images, blob.bytes, 8);
             let name = match index {
                 0 => ".omp_offloading.device_image".to_owned(),
                 _ => format!(".omp_offloading.device_image.{index}"),
@@ -116,6 +122,11 @@ impl FatBinary<'_> {
     /// If a symbol exceeds the fat binary, or a table is a part of a section: COFF has no
     /// relocatable links.
     pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, RegistrationError> {
+        in_memory(&self.coff_pieces(abi)?)
+    }
+
+    /// Writes the object file in pieces, which copy the inputs of the embedded pieces.
+    pub(super) fn coff_pieces(&self, abi: WindowsAbi) -> Result<Vec<Piece>, RegistrationError> {
         let text = match self.runtime {
             Runtime::Cuda => &windows_x86_64::CUDA,
             Runtime::Hip => &windows_x86_64::HIP,
@@ -142,8 +153,9 @@ impl FatBinary<'_> {
 
         let alignment = self.runtime.alignment();
         let image = writer.section(self.runtime.section(), READ_ONLY, alignment);
-        let content = self.runtime.content(self.bytes).into_owned();
-        writer.object.set_data(image, content, alignment);
+        writer.object.embed(image, self.bytes, alignment);
+        let padding = Embedded::Zeros(self.runtime.padding(self.bytes.size()));
+        writer.object.embed(image, padding, 1);
         writer.local(".fatbin_image", image, 0);
         let record = writer.section(self.runtime.wrapper_section(), READ_ONLY, 8);
         let fields = self.runtime.wrapper();
@@ -185,9 +197,14 @@ impl Deferred<'_> {
     ///
     /// If `anchor` is not a symbol name.
     pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, RegistrationError> {
+        in_memory(&self.coff_pieces(abi)?)
+    }
+
+    /// Writes the object file in pieces, which copy the inputs of the embedded pieces.
+    pub(super) fn coff_pieces(&self, abi: WindowsAbi) -> Result<Vec<Piece>, RegistrationError> {
         let mut writer = Coff::new();
         let binaries = writer.section(OFFLOADING_SECTION, EXCLUDED, 8);
-        writer.object.set_data(binaries, self.binaries, 8);
+        writer.object.embed(binaries, self.binaries, 8);
         let demand = writer.undefined(NEEDS_OFFLOAD_LINK);
         writer.hook(abi, demand);
         writer.globals(&[Global::Anchor { name: self.anchor }], binaries)?;
@@ -200,7 +217,7 @@ pub(super) fn anchor(name: &str) -> Result<Vec<u8>, RegistrationError> {
     let mut writer = Coff::new();
     let data = writer.section(".rdata", READ_ONLY, 8);
     writer.globals(&[Global::Anchor { name }], data)?;
-    writer.finish()
+    in_memory(&writer.finish()?)
 }
 
 const READ_ONLY: pe::SectionFlags =
@@ -413,7 +430,7 @@ impl Coff<'_> {
         self.object.relocate(section, relocation);
     }
 
-    fn finish(self) -> Result<Vec<u8>, RegistrationError> {
+    fn finish(self) -> Result<Vec<Piece>, RegistrationError> {
         self.object.to_coff().map_err(RegistrationError::Object)
     }
 

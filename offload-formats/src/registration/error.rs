@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::container::data_object::DataObjectError;
 use crate::container::elf::ElfWriteError;
+use crate::format::pieces::{self, Piece};
 
 /// An error while writing a registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +60,8 @@ pub enum RegistrationError {
         /// Number of files.
         files: usize,
     },
+    /// Embedded pieces that copy an input, where bytes in memory are required.
+    Copied,
     /// A host object that cannot be edited.
     Elf(ElfWriteError),
     /// A field of the object file cannot hold its value.
@@ -94,6 +97,7 @@ impl fmt::Display for RegistrationError {
                     "expected {images} files, one for each image, found {files}"
                 )
             }
+            Self::Copied => f.write_str("the embedded bytes are not in memory"),
             Self::Elf(problem) => problem.fmt(f),
             Self::Object(_) => f.write_str("the registration object cannot be written"),
         }
@@ -107,6 +111,11 @@ impl std::error::Error for RegistrationError {
             _ => None,
         }
     }
+}
+
+/// Joins the pieces of an object whose embedded bytes are in memory.
+pub(super) fn in_memory(object: &[Piece]) -> Result<Vec<u8>, RegistrationError> {
+    pieces::to_bytes(object, &[]).ok_or(RegistrationError::Copied)
 }
 
 pub(super) fn check_name(name: &str) -> Result<(), RegistrationError> {

@@ -19,6 +19,7 @@
 use object::{SymbolKind, elf};
 
 pub use super::entries::EntryTable;
+use super::error::in_memory;
 use super::hip_symbols::HipSymbols;
 use super::machine::Operand;
 pub use super::runtime::Runtime;
@@ -27,6 +28,7 @@ use super::writer::{PRIORITY, Writer};
 use super::{ElfHost, Global, RegistrationError};
 use crate::container::relocatable::SectionId;
 use crate::format::offload_entry;
+use crate::format::pieces::{Embedded, Piece};
 
 /// Registers a fat binary with CUDA's or HIP's runtime when the program starts.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +36,7 @@ pub struct FatBinary<'a> {
     /// The runtime.
     pub runtime: Runtime,
     /// The file that the runtime loads: a CUDA fat binary, or a HIP bundle, plain or compressed.
-    pub bytes: &'a [u8],
+    pub bytes: Embedded<'a>,
     /// All tables of offload entries in the host's objects, in the order of registration.
     pub tables: &'a [HostTable<'a>],
     /// HIP: symbols by which objects of clang's older driver refer to the fat binary.
@@ -57,8 +59,16 @@ impl<'a> FatBinary<'a> {
     ///
     /// # Errors
     ///
-    /// If `host` has no machine code here, or a symbol exceeds the fat binary.
+    /// If `host` has no machine code here, or a symbol exceeds the fat binary. If the fat binary is not in memory.
     pub fn to_object(&self, host: impl Into<ElfHost>) -> Result<Vec<u8>, RegistrationError> {
+        in_memory(&self.elf_pieces(host)?)
+    }
+
+    /// Writes the object file in pieces, which copy the inputs of the embedded pieces.
+    pub(super) fn elf_pieces(
+        &self,
+        host: impl Into<ElfHost>,
+    ) -> Result<Vec<Piece>, RegistrationError> {
         let mut writer = Writer::new(host)?;
         let code = writer.code;
         let instructions = match self.runtime {

@@ -13,10 +13,11 @@
 use object::{SymbolKind, elf};
 
 use super::elf_host::ElfHost;
-use super::error::{RegistrationError, check_name};
+use super::error::{RegistrationError, check_name, in_memory};
 use super::runtime::{self, Runtime};
 use super::writer::Writer;
 use crate::container::relocatable::SectionId;
+use crate::format::pieces::{Embedded, Piece};
 
 /// Symbols that objects of the older driver leave undefined. All symbols of a list are at the same
 /// address.
@@ -32,7 +33,7 @@ pub struct HipSymbols<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct HipFatBinary<'a> {
     /// A HIP bundle, plain or compressed.
-    pub bytes: &'a [u8],
+    pub bytes: Embedded<'a>,
     /// Symbols of the objects.
     pub symbols: HipSymbols<'a>,
 }
@@ -42,8 +43,17 @@ impl HipFatBinary<'_> {
     ///
     /// # Errors
     ///
-    /// If `host` is not supported, or a name is empty or contains a NUL.
+    /// Fails like [`Self::to_pieces`], or if the fat binary is not in memory.
     pub fn to_object(&self, host: impl Into<ElfHost>) -> Result<Vec<u8>, RegistrationError> {
+        in_memory(&self.to_pieces(host)?)
+    }
+
+    /// Writes the object file in pieces, which copy the inputs of the embedded pieces.
+    ///
+    /// # Errors
+    ///
+    /// If `host` is not supported, or a name is empty or contains a NUL.
+    pub fn to_pieces(&self, host: impl Into<ElfHost>) -> Result<Vec<Piece>, RegistrationError> {
         let mut writer = Writer::new(host)?;
         let image = runtime::image(&mut writer, Runtime::Hip, self.bytes)?;
         self.symbols.define(&mut writer, image)?;

@@ -8,6 +8,7 @@ use super::fat_binary::FatBinary;
 use super::openmp::OpenMp;
 use crate::container::elf::Machine;
 use crate::container::large::ImagePlacement;
+use crate::format::pieces::Piece;
 
 /// Format of a host's objects, for hosts with machine code here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,51 +31,51 @@ impl HostFormat {
 }
 
 impl OpenMp<'_> {
-    /// Writes the object in the format of its host. COFF has no large sections.
+    /// Writes the object in the format of its host, in pieces, which copy the inputs of the embedded pieces. COFF has no large sections.
     ///
     /// # Errors
     ///
-    /// Those of [`Self::to_object`] and [`Self::to_coff`].
-    pub fn to_host_object(
+    /// Those of [`Self::to_object`] and [`Self::to_coff`]; embedded bytes need not be in memory.
+    pub fn to_host_pieces(
         &self,
         host: HostFormat,
         placement: ImagePlacement,
-    ) -> Result<Vec<u8>, RegistrationError> {
+    ) -> Result<Vec<Piece>, RegistrationError> {
         match host {
-            HostFormat::Elf(machine) => self.to_object(ElfHost { machine, placement }),
-            HostFormat::Coff(abi) => self.to_coff(abi),
+            HostFormat::Elf(machine) => self.elf_pieces(ElfHost { machine, placement }),
+            HostFormat::Coff(abi) => self.coff_pieces(abi),
         }
     }
 }
 
 impl FatBinary<'_> {
-    /// Writes the object in the format of its host. COFF has no large sections.
+    /// Writes the object in the format of its host, in pieces, which copy the inputs of the embedded pieces. COFF has no large sections.
     ///
     /// # Errors
     ///
-    /// Those of [`Self::to_object`] and [`Self::to_coff`].
-    pub fn to_host_object(
+    /// Those of [`Self::to_object`] and [`Self::to_coff`]; embedded bytes need not be in memory.
+    pub fn to_host_pieces(
         &self,
         host: HostFormat,
         placement: ImagePlacement,
-    ) -> Result<Vec<u8>, RegistrationError> {
+    ) -> Result<Vec<Piece>, RegistrationError> {
         match host {
-            HostFormat::Elf(machine) => self.to_object(ElfHost { machine, placement }),
-            HostFormat::Coff(abi) => self.to_coff(abi),
+            HostFormat::Elf(machine) => self.elf_pieces(ElfHost { machine, placement }),
+            HostFormat::Coff(abi) => self.coff_pieces(abi),
         }
     }
 }
 
 impl Deferred<'_> {
-    /// Writes the object in the format of its host.
+    /// Writes the object in the format of its host, in pieces, which copy the inputs of the embedded pieces.
     ///
     /// # Errors
     ///
-    /// Those of [`Self::to_object`] and [`Self::to_coff`].
-    pub fn to_host_object(&self, host: HostFormat) -> Result<Vec<u8>, RegistrationError> {
+    /// Those of [`Self::to_object`] and [`Self::to_coff`]; embedded bytes need not be in memory.
+    pub fn to_host_pieces(&self, host: HostFormat) -> Result<Vec<Piece>, RegistrationError> {
         match host {
-            HostFormat::Elf(machine) => self.to_object(machine),
-            HostFormat::Coff(abi) => self.to_coff(abi),
+            HostFormat::Elf(machine) => self.elf_pieces(machine),
+            HostFormat::Coff(abi) => self.coff_pieces(abi),
         }
     }
 }

@@ -15,16 +15,23 @@ use super::openmp::OpenMp;
 use super::sycl::Sycl;
 use crate::escape::llvm_ir_string;
 use crate::format::offload_entry;
+use crate::format::pieces::Embedded;
 use crate::names::Triple;
 use module::{ENTRY, IrModule, IrTableEnds, identifier, inside};
 use walk::walk;
+
+/// Returns the bytes to write as text.
+fn known(content: Embedded<'_>) -> Result<Vec<u8>, RegistrationError> {
+    content.in_memory().ok_or(RegistrationError::Copied)
+}
 
 impl OpenMp<'_> {
     /// Writes the registration as a module.
     ///
     /// # Errors
     ///
-    /// If an image or a symbol exceeds its blob, or the object format of `host` is not supported.
+    /// If an image or a symbol exceeds its blob, or the object format of `host` is not supported. If a blob is not in
+    /// memory.
     pub fn to_ir(&self, host: &Triple) -> Result<String, RegistrationError> {
         let mut module = IrModule::new(host)?;
         let ends = module.table(0, &self.table, offload_entry::EntryLayout::V21)?;
@@ -37,12 +44,12 @@ impl OpenMp<'_> {
                 0 => "@.omp_offloading.device_image".to_owned(),
                 _ => format!("@.omp_offloading.device_image.{index}"),
             };
-            module.bytes(&name, blob.bytes, self.section.name(), 8);
+            module.bytes(&name, &known(blob.bytes)?, self.section.name(), 8);
             let (start, end) = (inside(&name, start), inside(&name, end));
             records.push(format!(
                 "{{ ptr, ptr, ptr, ptr }} {{ ptr {start}, ptr {end}, ptr {first}, ptr {last} }}"
             ));
-            images.push((name, blob.bytes.len() as u64));
+            images.push((name, blob.bytes.size()));
         }
         let count = records.len();
         let records = records.join(",\n  ");
@@ -80,7 +87,9 @@ impl FatBinary<'_> {
         let mut module = IrModule::new(host)?;
         let name = self.runtime.name();
         let image = "@.fatbin_image".to_owned();
-        let content = self.runtime.content(self.bytes);
+        let mut content = known(self.bytes)?;
+        let padding = self.runtime.padding(self.bytes.size());
+        content.extend((0..padding).map(|_| 0));
         let alignment = self.runtime.alignment();
         module.bytes(&image, &content, self.runtime.section(), alignment);
         let _ = writeln!(
@@ -123,7 +132,7 @@ impl FatBinary<'_> {
             ),
         );
         self.declare_functions(&mut module);
-        module.globals(self.globals, &[(image, self.bytes.len() as u64)])?;
+        module.globals(self.globals, &[(image, self.bytes.size())])?;
         Ok(module.finish())
     }
 
@@ -198,8 +207,8 @@ impl Sycl<'_> {
         let mut strings = 0_usize;
         for (index, image) in self.images.iter().enumerate() {
             let name = format!("@.sycl_offloading.{index}.data");
-            module.bytes(&name, image.bytes, self.section.name(), 8);
-            let end = inside(&name, image.bytes.len() as u64);
+            module.bytes(&name, &known(image.bytes)?, self.section.name(), 8);
+            let end = inside(&name, image.bytes.size());
             let mut string = |module: &mut IrModule, text: &[u8]| {
                 let name = format!("@.sycl_offloading.string.{strings}");
                 strings += 1;
@@ -233,7 +242,7 @@ impl Sycl<'_> {
                  ptr {end}, ptr {table}, ptr getelementptr ([{count} x {ENTRY}], ptr {table}, i64 1), \
                  ptr null, ptr null }}"
             ));
-            images.push((name, image.bytes.len() as u64));
+            images.push((name, image.bytes.size()));
         }
         let count = u16::try_from(records.len()).map_err(|_| RegistrationError::Images {
             count: records.len(),

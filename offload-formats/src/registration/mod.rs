@@ -12,17 +12,18 @@
 //! | [`deferred`]    | images not linked yet, for the last link to find; a stock linker refuses |
 //!
 //! The methods `to_object` write ELF objects, `to_coff` ([`coff`]) COFF objects for Windows
-//! hosts, and `to_host_object` those of a [`HostFormat`]. `to_c` writes the same as C, for any host, and `to_ir` as an LLVM module. These two and
+//! hosts, and `to_host_pieces` those of a [`HostFormat`], for images that are too large for memory. `to_c` writes the same as C, for any host, and `to_ir` as an LLVM module. These two and
 //! [`sycl`] require the feature `tools`.
 //!
 //! ```
 //! use offload_formats::container::elf::{Elf, Machine};
+//! use offload_formats::format::pieces::Embedded;
 //! use offload_formats::registration::fat_binary::{FatBinary, Runtime};
 //! use offload_formats::registration::hip_symbols::HipSymbols;
 //!
 //! let registration = FatBinary {
 //!     runtime: Runtime::Hip,
-//!     bytes: b"__CLANG_OFFLOAD_BUNDLE__...",
+//!     bytes: Embedded::Bytes(b"__CLANG_OFFLOAD_BUNDLE__..."),
 //!     tables: &[],
 //!     symbols: HipSymbols::default(),
 //!     globals: &[],

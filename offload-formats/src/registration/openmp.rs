@@ -13,17 +13,18 @@
 //! relocations and machine code are those of `clang-linker-wrapper` 19 to 22. Only the entry
 //! section is also retained, because lld's `--gc-sections` would drop it.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use object::{SymbolKind, elf};
 
 pub use super::blob_section::BlobSection;
 pub use super::entries::EntryTable;
+use super::error::in_memory;
 use super::machine::Operand;
 use super::writer::{PRIORITY, Writer};
 use super::{ElfHost, Global, RegistrationError};
 use crate::container::relocatable::SectionId;
+use crate::format::pieces::{Embedded, Piece};
 
 /// Registers images with libomptarget when the program starts.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +43,7 @@ pub struct OpenMp<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blob<'a> {
     /// The embedded bytes, usually an offload binary.
-    pub bytes: &'a [u8],
+    pub bytes: Embedded<'a>,
     /// Range of the image in `bytes`.
     pub image: Range<u64>,
 }
@@ -50,7 +51,7 @@ pub struct Blob<'a> {
 impl Blob<'_> {
     /// Returns start and end of the image, after a check against the bytes.
     pub(super) fn checked(&self, index: usize) -> Result<(u64, u64), RegistrationError> {
-        let size = self.bytes.len() as u64;
+        let size = self.bytes.size();
         let Range { start, end } = self.image;
         match end <= size && start <= end {
             true => Ok((start, end)),
@@ -68,8 +69,16 @@ impl<'a> OpenMp<'a> {
     ///
     /// # Errors
     ///
-    /// If `host` has no machine code here, or an image or a symbol exceeds its blob.
+    /// If `host` has no machine code here, or an image or a symbol exceeds its blob. If a blob is not in memory.
     pub fn to_object(&self, host: impl Into<ElfHost>) -> Result<Vec<u8>, RegistrationError> {
+        in_memory(&self.elf_pieces(host)?)
+    }
+
+    /// Writes the object file in pieces, which copy the inputs of the embedded pieces.
+    pub(super) fn elf_pieces(
+        &self,
+        host: impl Into<ElfHost>,
+    ) -> Result<Vec<Piece>, RegistrationError> {
         let count = i32::try_from(self.images.len()).map_err(|_| RegistrationError::Images {
             count: self.images.len(),
         })?;
@@ -129,28 +138,13 @@ impl<'a> OpenMp<'a> {
         &self,
         writer: &mut Writer<'a>,
     ) -> Result<(SectionId, Vec<Range<u64>>), RegistrationError> {
-        let mut ranges = Vec::new();
-        let mut end = 0_u64;
-        for (index, blob) in self.images.iter().enumerate() {
-            let size = blob.bytes.len() as u64;
-            blob.checked(index)?;
-            let start = end.next_multiple_of(8);
-            end = start + size;
-            ranges.push(start..end);
-        }
         let id = writer.blob_section(self.section)?;
-        let bytes = match self.images {
-            [only] => Cow::Borrowed(only.bytes),
-            several => {
-                let mut bytes = Vec::new();
-                for (blob, at) in several.iter().zip(&ranges) {
-                    bytes.resize(at.start as usize, 0);
-                    bytes.extend_from_slice(blob.bytes);
-                }
-                Cow::Owned(bytes)
-            }
-        };
-        writer.object.set_data(id, bytes, 8);
+        let mut ranges = Vec::new();
+        for (index, blob) in self.images.iter().enumerate() {
+            blob.checked(index)?;
+            let start = writer.object.embed(id, blob.bytes, 8);
+            ranges.push(start..start + blob.bytes.size());
+        }
         Ok((id, ranges))
     }
 }

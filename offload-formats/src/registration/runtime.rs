@@ -1,13 +1,12 @@
 //! The runtime libraries of fat binaries, and their requirements.
 
-use std::borrow::Cow;
-
 use object::{SymbolKind, elf};
 
 use super::error::RegistrationError;
 use super::writer::Writer;
 use crate::container::relocatable::SectionId;
 use crate::format::offload_entry;
+use crate::format::pieces::Embedded;
 use crate::names::{LlvmRelease, OffloadKind};
 
 /// The library that manages the images.
@@ -95,16 +94,11 @@ impl Runtime {
         bytes
     }
 
-    /// Returns the bytes to embed: padded for HIP, whose runtime reads a page in any case.
-    pub(super) fn content(self, bytes: &[u8]) -> Cow<'_, [u8]> {
-        let page = self.alignment() as usize;
+    /// Returns the number of zeros after a fat binary of `size` bytes: HIP's runtime reads a page in any case.
+    pub(super) fn padding(self, size: u64) -> u64 {
         match self {
-            Self::Hip if bytes.len() < page => {
-                let mut padded = bytes.to_vec();
-                padded.resize(page, 0);
-                Cow::Owned(padded)
-            }
-            _ => Cow::Borrowed(bytes),
+            Self::Hip => self.alignment().saturating_sub(size),
+            Self::Cuda => 0,
         }
     }
 
@@ -125,13 +119,14 @@ impl Runtime {
 pub(super) fn image<'a>(
     writer: &mut Writer<'a>,
     runtime: Runtime,
-    bytes: &'a [u8],
+    bytes: Embedded<'a>,
 ) -> Result<SectionId, RegistrationError> {
     let alignment = runtime.alignment();
     let id = writer.image_section(runtime.section(), elf::SHT_PROGBITS, alignment)?;
-    let size = bytes.len() as u64;
-    let content = runtime.content(bytes);
-    writer.object.set_data(id, content, alignment);
+    let size = bytes.size();
+    writer.object.embed(id, bytes, alignment);
+    let padding = Embedded::Zeros(runtime.padding(size));
+    writer.object.embed(id, padding, 1);
     writer.local(".fatbin_image", SymbolKind::Data, id, 0, size);
     Ok(id)
 }

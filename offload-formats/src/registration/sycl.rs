@@ -20,11 +20,13 @@
 use object::{SymbolKind, elf};
 
 pub use super::blob_section::BlobSection;
+use super::error::in_memory;
 use super::machine::{Operand, sycl_aarch64, sycl_x86_64};
 use super::writer::Writer;
 use super::{ElfHost, Global, RegistrationError};
 use crate::container::relocatable::{SectionId, SymbolId};
 use crate::format::offload_entry::EntryLayout;
+use crate::format::pieces::{Embedded, Piece};
 use crate::names::{ImageKind, LlvmRelease, OffloadKind};
 
 /// Registers images with a SYCL runtime when the program starts.
@@ -42,7 +44,7 @@ pub struct Sycl<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyclImage<'a> {
     /// The image itself.
-    pub bytes: &'a [u8],
+    pub bytes: Embedded<'a>,
     /// Kind of the image.
     pub kind: ImageKind,
     /// The string `triple`.
@@ -83,9 +85,18 @@ impl<'a> Sycl<'a> {
     ///
     /// # Errors
     ///
+    /// Fails like [`Self::to_pieces`], or if an image is not in memory.
+    pub fn to_object(&self, host: impl Into<ElfHost>) -> Result<Vec<u8>, RegistrationError> {
+        in_memory(&self.to_pieces(host)?)
+    }
+
+    /// Writes the object file in pieces, which copy the inputs of the embedded pieces.
+    ///
+    /// # Errors
+    ///
     /// If `host` has no machine code here, or there are more than 65,535 images. If an image's kind
     /// does not fit into a byte, or a triple or options contain a NUL.
-    pub fn to_object(&self, host: impl Into<ElfHost>) -> Result<Vec<u8>, RegistrationError> {
+    pub fn to_pieces(&self, host: impl Into<ElfHost>) -> Result<Vec<Piece>, RegistrationError> {
         let count = u16::try_from(self.images.len()).map_err(|_| RegistrationError::Images {
             count: self.images.len(),
         })?;
@@ -110,9 +121,9 @@ impl<'a> Sycl<'a> {
     fn images(&self, writer: &mut Writer<'a>) -> Result<SectionId, RegistrationError> {
         let section = writer.blob_section(self.section)?;
         for (index, image) in self.images.iter().enumerate() {
-            let at = writer.object.append(section, image.bytes, 8);
+            let at = writer.object.embed(section, image.bytes, 8);
             let name = format!(".sycl_offloading.{index}.data");
-            let size = image.bytes.len() as u64;
+            let size = image.bytes.size();
             writer.local(&name, SymbolKind::Data, section, at, size);
         }
         Ok(section)
@@ -151,7 +162,7 @@ impl<'a> Sycl<'a> {
                 pointers.push((at + 8 * field, PointerTarget::Strings, offset));
             }
             let start = end.next_multiple_of(8);
-            end = start + image.bytes.len() as u64;
+            end = start + image.bytes.size();
             for (field, place, offset) in [
                 (4, PointerTarget::Images, start),
                 (5, PointerTarget::Images, end),

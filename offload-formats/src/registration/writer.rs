@@ -15,6 +15,7 @@ use crate::container::large::ImagePlacement;
 use crate::container::relocatable::{
     NewRelocation, NewSymbol, RelocatableObject, SectionId, SymbolId,
 };
+use crate::format::pieces::Piece;
 
 /// Priority of constructors for CUDA, HIP and OpenMP: LLVM's since 19.
 pub(super) const PRIORITY: u16 = 101;
@@ -253,7 +254,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Declares that the stack is not executable; otherwise bfd warns.
-    pub(super) fn finish(mut self) -> Result<Vec<u8>, RegistrationError> {
+    pub(super) fn finish(mut self) -> Result<Vec<Piece>, RegistrationError> {
         self.section(
             ".note.GNU-stack",
             elf::SHT_PROGBITS,

@@ -91,12 +91,11 @@ impl BundleImages<'_> {
         let align = NonZeroU64::new(align.into()).expect("the options refuse an alignment of 0");
         let layout = BundleLayout::new(self.sizes(), align)
             .map_err(|error| LlvmToolError::new(error.to_string()))?;
-        let mut position = layout.head.len() as u64;
-        let mut pieces = vec![Piece::Bytes(layout.head)];
-        for (index, place) in layout.images.iter().enumerate() {
-            pieces.push(Piece::Zeros(place.start.saturating_sub(position)));
-            pieces.push(self.whole(index));
-            position = place.end;
+        let mut pieces = layout.pieces();
+        for piece in &mut pieces {
+            if let Piece::Copy { input, .. } = piece {
+                *input = self.numbers[*input];
+            }
         }
         Ok(pieces)
     }

@@ -24,7 +24,7 @@ pub(crate) use opened::Opened;
 pub(crate) use reading::{Here, Reading};
 pub(crate) use stamp::Stamp;
 pub(crate) use thin::{MemberError, Nesting, ThinMember, open_member};
-pub(crate) use write::write_beside;
+pub(crate) use write::{read_pieces, write_beside, write_pieces, write_pieces_beside};
 
 use std::ops::Range;
 

@@ -6,11 +6,12 @@
 use std::cell::RefCell;
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
+use std::path::Path;
 use std::rc::Rc;
 
 use super::copy::shrunk;
 use super::opened::Opened;
-use offload_formats::format::bytes::Source;
+use offload_formats::format::bytes::{ReadCache, Source};
 
 /// Size of a block in bytes. Most headers and most symbol tables fit into one.
 const BLOCK: usize = 8 << 10;
@@ -37,6 +38,19 @@ impl Reading {
     pub(crate) fn new(file: Opened) -> Rc<Self> {
         let recent = RefCell::default();
         Rc::new(Self { file, recent })
+    }
+
+    /// Opens a whole file for a parser.
+    pub(crate) fn open(path: &Path) -> io::Result<ReadCache<Here>> {
+        Self::source(path).map(ReadCache::new)
+    }
+
+    /// Opens a whole file as a source of bytes.
+    pub(crate) fn source(path: &Path) -> io::Result<Here> {
+        let file = Opened::open(path)?;
+        let size = file.metadata()?.len();
+        let file = Self::new(Opened::new(path, file, None));
+        Ok(file.part(0..size))
     }
 
     /// Empties the cache, after the file was written to.
@@ -193,7 +207,7 @@ impl Source for Here {
 mod tests {
     use std::io::Write;
 
-    use offload_formats::format::bytes::{ReadAt, ReadCache};
+    use offload_formats::format::bytes::ReadAt;
 
     use super::*;
 

@@ -1,9 +1,15 @@
-//! Whole files under their names.
+//! Whole files under their names, and files that consist of pieces.
 
-use std::io::{self, Write as _};
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
 
-use crate::platform;
+use offload_formats::format::pieces::{self, Piece};
+
+use super::copy::{CopyError, copy_range};
+use super::opened::Opened;
+use super::reading::Reading;
+use crate::platform::{self, FileExt};
 
 /// Writes a temporary file beside its place and renames it, so the file is never incomplete.
 ///
@@ -11,12 +17,80 @@ use crate::platform;
 ///
 /// If the folder cannot be written to; what was there stays.
 pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let pieces = [Piece::Bytes(bytes.to_vec())];
+    write_pieces_beside(path, &pieces, &[])
+}
+
+/// Writes pieces, which copy ranges of the files `inputs`, like [`write_beside`].
+///
+/// # Errors
+///
+/// If an input cannot be read, or the folder cannot be written to; what was there stays.
+pub(crate) fn write_pieces_beside(
+    path: &Path,
+    pieces: &[Piece],
+    inputs: &[PathBuf],
+) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
-    let mut file = platform::temporary(0o666).tempfile_in(folder)?;
-    file.write_all(bytes)?;
+    let file = platform::temporary(0o666).tempfile_in(folder)?;
+    write_pieces(file.as_file(), pieces, inputs)?;
     file.persist(path)?;
+    Ok(())
+}
+
+/// Returns the pieces with all copied bytes in memory.
+///
+/// # Errors
+///
+/// If an input cannot be read.
+pub(crate) fn read_pieces(pieces: &[Piece], inputs: &[PathBuf]) -> io::Result<Vec<Piece>> {
+    let mut read = Vec::new();
+    for piece in pieces {
+        read.push(match piece {
+            Piece::Copy { range, .. } if range.is_empty() => Piece::Zeros(0),
+            Piece::Copy { input, range } => {
+                let path = inputs.get(*input).ok_or(io::ErrorKind::InvalidInput)?;
+                let file = Reading::new(Opened::new(path, Opened::open(path)?, None));
+                let mut bytes = Vec::new();
+                file.stream(range.clone()).read_to_end(&mut bytes)?;
+                Piece::Bytes(bytes)
+            }
+            other => other.clone(),
+        });
+    }
+    Ok(read)
+}
+
+/// Writes pieces, which copy ranges of the files `inputs`, to an empty file. The system copies, so nothing is in memory.
+///
+/// # Errors
+///
+/// If an input cannot be read (the error names it), or the file cannot be written.
+pub(crate) fn write_pieces(file: &File, pieces: &[Piece], inputs: &[PathBuf]) -> io::Result<()> {
+    // Zeros are then in their places.
+    file.set_len(pieces::size(pieces))?;
+    let mut offset = 0;
+    for piece in pieces {
+        match piece {
+            Piece::Zeros(_) => {}
+            Piece::Bytes(bytes) => file.write_all_at(bytes, offset)?,
+            Piece::Copy { input, range } => {
+                let path = inputs.get(*input).ok_or(io::ErrorKind::InvalidInput)?;
+                let named = |error: io::Error| {
+                    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+                };
+                let from = Opened::open(path).map_err(named)?;
+                let copied = copy_range(&from, range.clone(), file, offset);
+                copied.map_err(|error| match error {
+                    CopyError::Read(error) => named(error),
+                    CopyError::Write(error) => error,
+                })?;
+            }
+        }
+        offset += piece.size();
+    }
     Ok(())
 }

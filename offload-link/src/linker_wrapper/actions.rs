@@ -2,11 +2,14 @@
 
 use std::ffi::OsStr;
 use std::fmt::Display;
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
 
 use offload_build::tools::{Command, CommandError};
+use offload_formats::format::pieces::Piece;
 
+use crate::files::write_pieces;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::options::LinkerOptions;
 use crate::linker_wrapper::report::shown::Shown;
@@ -82,10 +85,32 @@ impl Actions {
     ///
     /// Fails if the file cannot be written.
     pub(crate) fn write(self, path: &Path, bytes: &[u8]) -> Result<(), LinkError> {
+        self.write_by(path, || fs::write(path, bytes))
+    }
+
+    /// Writes an intermediate file of pieces, which copy ranges of the files `inputs`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an input cannot be read, or the file cannot be written.
+    pub(crate) fn write_pieces(
+        self,
+        path: &Path,
+        pieces: &[Piece],
+        inputs: &[PathBuf],
+    ) -> Result<(), LinkError> {
+        self.write_by(path, || write_pieces(&File::create(path)?, pieces, inputs))
+    }
+
+    fn write_by(
+        self,
+        path: &Path,
+        write: impl FnOnce() -> io::Result<()>,
+    ) -> Result<(), LinkError> {
         if self.are_dry() {
             return Ok(());
         }
-        fs::write(path, bytes)
+        write()
             .map_err(|source| LinkError::io(format!("cannot write `{}`", path.display()), source))
     }
 }

@@ -13,15 +13,16 @@
 mod options;
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use offload_formats::container::elf::Machine;
 use offload_formats::container::large::{self, ImagePlacement};
+use offload_formats::format::magic::Magic;
 use offload_formats::format::offload_binary::{BinaryEntry, walk};
 use offload_formats::format::offload_entry;
-use offload_formats::format::pieces::Piece;
+use offload_formats::format::pieces::{self, Embedded, Piece};
 use offload_formats::names::{LlvmRelease, OffloadKind};
 use offload_formats::registration::coff::WindowsAbi;
 use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
@@ -30,7 +31,6 @@ use offload_formats::registration::openmp::{Blob, BlobSection, OpenMp};
 use offload_formats::registration::sycl::{Sycl, SyclImage};
 use offload_formats::registration::{self, ElfHost, HostFormat};
 
-use crate::files::part;
 use crate::llvm_tool::{
     self, CommandLine, LlvmToolError, Output, Sources, Style, installation, outputs, print,
 };
@@ -69,13 +69,17 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, LlvmToolError>
             return Ok(1);
         }
     };
-    let bytes = registration(&options)?;
+    let mut sources = Sources::default();
+    for input in &options.inputs {
+        sources.open(input)?;
+    }
+    let pieces = registration(&options, &sources)?;
     let output = Output {
         path: options.output,
-        pieces: vec![Piece::Bytes(bytes)],
+        pieces,
         style: Style::Plain,
     };
-    outputs::write(&[output], &Sources::default())?;
+    outputs::write(&[output], &sources)?;
     Ok(0)
 }
 
@@ -133,7 +137,8 @@ impl OutputForm {
     }
 }
 
-fn registration(options: &WrapperOptions) -> Result<Vec<u8>, LlvmToolError> {
+/// Returns the registration; the inputs of its pieces are the `sources`.
+fn registration(options: &WrapperOptions, sources: &Sources) -> Result<Vec<Piece>, LlvmToolError> {
     let form = OutputForm::of(options)?;
     let layout = offload_entry::EntryLayout::of(options.llvm);
     let table = layout.section(options.kind).map(|section| HostTable {
@@ -144,52 +149,55 @@ fn registration(options: &WrapperOptions) -> Result<Vec<u8>, LlvmToolError> {
         },
     });
     if let Some(runtime) = Runtime::of(options.kind) {
-        return fat_binary(options, form, runtime, table.as_slice());
+        return fat_binary(options, sources, form, (runtime, table.as_slice()));
     }
     match table.filter(|_| options.kind == OffloadKind::OPENMP) {
-        Some(HostTable { table, .. }) => openmp(options, form, table),
-        None => sycl(options, form),
+        Some(HostTable { table, .. }) => openmp(options, sources, form, table),
+        None => sycl(options, sources, form),
     }
 }
 
 fn fat_binary(
     options: &WrapperOptions,
+    sources: &Sources,
     form: OutputForm,
-    runtime: Runtime,
-    tables: &[HostTable<'_>],
-) -> Result<Vec<u8>, LlvmToolError> {
+    (runtime, tables): (Runtime, &[HostTable<'_>]),
+) -> Result<Vec<Piece>, LlvmToolError> {
     let [input] = &*options.inputs else {
         return Err(LlvmToolError::new(
             "CUDA / HIP offloading uses a single fatbinary or offload bundle",
         ));
     };
-    let bytes = read(input)?;
+    let contents = contents(&form, sources, options)?;
     let fat_binary = FatBinary {
         runtime,
-        bytes: &bytes,
+        bytes: Embedded::Pieces(&contents),
         tables,
         symbols: HipSymbols::default(),
         globals: &[],
     };
     written(match form {
         OutputForm::Object(host) => {
-            let placement = placement(host, bytes.len())?;
-            fat_binary.to_host_object(host, placement)
+            let placement = placement(host, pieces::size(&contents))?;
+            fat_binary.to_host_pieces(host, placement)
         }
-        OutputForm::Ir => fat_binary.to_ir(&options.host).map(String::into_bytes),
-        OutputForm::C => fat_binary.to_c(&absolute(input)?).map(String::into_bytes),
+        OutputForm::Ir => fat_binary.to_ir(&options.host).map(text),
+        OutputForm::C => fat_binary.to_c(&absolute(input)?).map(text),
     })
 }
 
 fn openmp(
     options: &WrapperOptions,
+    sources: &Sources,
     form: OutputForm,
     table: EntryTable<'_>,
-) -> Result<Vec<u8>, LlvmToolError> {
-    let files = files(options)?;
-    let images = options.inputs.iter().zip(&files).map(|(path, bytes)| {
-        let image = image_of(path, bytes)?;
-        Ok(Blob { bytes, image })
+) -> Result<Vec<Piece>, LlvmToolError> {
+    let contents = contents(&form, sources, options)?;
+    let images = contents.iter().enumerate().map(|(number, content)| {
+        Ok(Blob {
+            bytes: Embedded::Pieces(std::slice::from_ref(content)),
+            image: image_of(sources, number)?,
+        })
     });
     let openmp = OpenMp {
         images: &images.collect::<Result<Vec<_>, LlvmToolError>>()?,
@@ -202,28 +210,39 @@ fn openmp(
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
     written(match form {
         OutputForm::Object(host) => {
-            let placement = placement(host, files.iter().map(Vec::len).sum())?;
-            openmp.to_host_object(host, placement)
+            let placement = placement(host, pieces::size(&contents))?;
+            openmp.to_host_pieces(host, placement)
         }
-        OutputForm::Ir => openmp.to_ir(&options.host).map(String::into_bytes),
-        OutputForm::C => openmp.to_c(&paths).map(String::into_bytes),
+        OutputForm::Ir => openmp.to_ir(&options.host).map(text),
+        OutputForm::C => openmp.to_c(&paths).map(text),
     })
 }
 
-fn sycl(options: &WrapperOptions, form: OutputForm) -> Result<Vec<u8>, LlvmToolError> {
-    let files = files(options)?;
-    let inputs = options.inputs.iter().zip(&files);
-    let entries = inputs.map(|(path, bytes)| Ok((bytes, entries(path, bytes)?)));
-    let entries: Vec<_> = entries.collect::<Result<_, LlvmToolError>>()?;
-    let images = entries.iter().flat_map(|(bytes, entries)| {
-        entries.iter().map(|entry| SyclImage {
-            bytes: part(bytes, &entry.image),
-            kind: entry.image_kind,
-            triple: entry.triple(),
-            symbols: entry.strings.value("symbols").unwrap_or_default(),
-            compile_options: b"",
-            link_options: b"",
-        })
+fn sycl(
+    options: &WrapperOptions,
+    sources: &Sources,
+    form: OutputForm,
+) -> Result<Vec<Piece>, LlvmToolError> {
+    let contents = contents(&form, sources, options)?;
+    let mut found: Vec<(Vec<Piece>, BinaryEntry)> = Vec::new();
+    for number in 0..contents.len() {
+        for entry in entries(sources, number)? {
+            let part = Piece::Copy {
+                input: number,
+                range: entry.image.clone(),
+            };
+            let files: Vec<&[Piece]> = contents.iter().map(std::slice::from_ref).collect();
+            let image = pieces::replace_inputs(&[part], &files);
+            found.push((image.expect("the parser checked the range"), entry));
+        }
+    }
+    let images = found.iter().map(|(image, entry)| SyclImage {
+        bytes: Embedded::Pieces(image),
+        kind: entry.image_kind,
+        triple: entry.triple(),
+        symbols: entry.strings.value("symbols").unwrap_or_default(),
+        compile_options: b"",
+        link_options: b"",
     });
     let sycl = Sycl {
         images: &images.collect::<Vec<_>>(),
@@ -233,10 +252,10 @@ fn sycl(options: &WrapperOptions, form: OutputForm) -> Result<Vec<u8>, LlvmToolE
     let refused = |text, hint: &str| Err(LlvmToolError::new(text).with_hint(Some(hint.into())));
     written(match form {
         OutputForm::Object(host @ HostFormat::Elf(machine)) => {
-            let placement = placement(host, files.iter().map(Vec::len).sum())?;
-            sycl.to_object(ElfHost { machine, placement })
+            let placement = placement(host, pieces::size(&contents))?;
+            sycl.to_pieces(ElfHost { machine, placement })
         }
-        OutputForm::Ir => sycl.to_ir(&options.host).map(String::into_bytes),
+        OutputForm::Ir => sycl.to_ir(&options.host).map(text),
         OutputForm::Object(HostFormat::Coff(_)) => {
             return refused(
                 "objects of SYCL are written for ELF hosts",
@@ -253,11 +272,11 @@ fn sycl(options: &WrapperOptions, form: OutputForm) -> Result<Vec<u8>, LlvmToolE
 }
 
 /// Returns where the host's linker places `total` bytes of images.
-fn placement(host: HostFormat, total: usize) -> Result<ImagePlacement, LlvmToolError> {
+fn placement(host: HostFormat, total: u64) -> Result<ImagePlacement, LlvmToolError> {
     let variable = std::env::var(large::LARGE_VARIABLE).ok();
     let largest_usual = large::largest_usual(None, variable.as_deref());
     let largest_usual = largest_usual.map_err(LlvmToolError::new)?;
-    let placement = ImagePlacement::choose(host.elf(), total as u64, largest_usual);
+    let placement = ImagePlacement::choose(host.elf(), total, largest_usual);
     placement.map_err(|problem| LlvmToolError::new(format!("{problem} [OFF813]")))
 }
 
@@ -269,13 +288,27 @@ fn section(options: &WrapperOptions) -> BlobSection {
     }
 }
 
-/// Returns the bytes of all inputs.
-fn files(options: &WrapperOptions) -> Result<Vec<Vec<u8>>, LlvmToolError> {
-    options.inputs.iter().map(|input| read(input)).collect()
+/// Returns the content of each input, the whole source of that number. LLVM IR has it as text, so it must be in memory.
+fn contents(
+    form: &OutputForm,
+    sources: &Sources,
+    options: &WrapperOptions,
+) -> Result<Vec<Piece>, LlvmToolError> {
+    let content = |number| {
+        let whole = sources.all(number);
+        if !matches!(form, OutputForm::Ir) {
+            return Ok(whole);
+        }
+        let mut bytes = Vec::new();
+        let read = sources.reader(&[whole]).read_to_end(&mut bytes);
+        read.map_err(|error| LlvmToolError::new(error.to_string()))?;
+        Ok(Piece::Bytes(bytes))
+    };
+    (0..options.inputs.len()).map(content).collect()
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, LlvmToolError> {
-    fs::read(path).map_err(|error| LlvmToolError::file(path, &error))
+fn text(text: String) -> Vec<Piece> {
+    vec![Piece::Bytes(text.into_bytes())]
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, LlvmToolError> {
@@ -283,15 +316,16 @@ fn absolute(path: &Path) -> Result<PathBuf, LlvmToolError> {
 }
 
 fn written(
-    result: Result<Vec<u8>, registration::RegistrationError>,
-) -> Result<Vec<u8>, LlvmToolError> {
+    result: Result<Vec<Piece>, registration::RegistrationError>,
+) -> Result<Vec<Piece>, LlvmToolError> {
     result.map_err(|error| LlvmToolError::new(error.to_string()))
 }
 
-/// Returns the images in a file of offload binaries.
-fn entries(path: &Path, bytes: &[u8]) -> Result<Vec<BinaryEntry>, LlvmToolError> {
+/// Returns the images in a source of offload binaries.
+fn entries(sources: &Sources, number: usize) -> Result<Vec<BinaryEntry>, LlvmToolError> {
+    let (path, file) = (sources.name(number), sources.file(number));
     let binaries =
-        walk(bytes, 0..bytes.len() as u64).map_err(|error| LlvmToolError::input(path, error))?;
+        walk(file.data(), file.whole()).map_err(|error| LlvmToolError::input(path, error))?;
     if binaries.iter().any(|binary| binary.compressed.is_some()) {
         return Err(LlvmToolError::input(path, "a compressed offload binary"));
     }
@@ -301,12 +335,13 @@ fn entries(path: &Path, bytes: &[u8]) -> Result<Vec<BinaryEntry>, LlvmToolError>
         .collect())
 }
 
-/// Returns the range of the only image in a file, which the runtime gets.
-fn image_of(path: &Path, bytes: &[u8]) -> Result<Range<u64>, LlvmToolError> {
-    if !bytes.starts_with(b"\x10\xff\x10\xad") {
-        return Ok(0..bytes.len() as u64);
+/// Returns the range of the only image in a source, which the runtime gets.
+fn image_of(sources: &Sources, number: usize) -> Result<Range<u64>, LlvmToolError> {
+    let file = sources.file(number);
+    if Magic::at(file.data(), file.whole()) != Magic::OffloadBinary {
+        return Ok(file.whole());
     }
-    let entries = entries(path, bytes)?;
+    let entries = entries(sources, number)?;
     match &*entries {
         [only] => Ok(only.image.clone()),
         several => {
@@ -314,7 +349,7 @@ fn image_of(path: &Path, bytes: &[u8]) -> Result<Range<u64>, LlvmToolError> {
                 "{} images, but one file can register only one",
                 several.len()
             );
-            Err(LlvmToolError::input(path, text))
+            Err(LlvmToolError::input(sources.name(number), text))
         }
     }
 }

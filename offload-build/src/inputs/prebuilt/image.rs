@@ -13,6 +13,7 @@ use offload_formats::container::elf::Elf;
 use offload_formats::format::bytes::{Cursor, ReadAt};
 use offload_formats::format::fatbin::{self, FatbinKind};
 use offload_formats::format::magic::Magic;
+use offload_formats::format::pieces::Piece;
 use offload_formats::format::ptx;
 use offload_formats::names::elf_flags::processor_of;
 use offload_formats::names::{ImageTarget, OffloadKind};
@@ -110,29 +111,29 @@ impl PrebuiltImage {
         }
     }
 
-    /// Reads its bytes from the source.
-    pub(crate) fn read(&self, source: &Path) -> Result<Vec<u8>, Error> {
-        let size = self.range.end.saturating_sub(self.range.start);
+    /// Returns its bytes in pieces; input 0 is the source.
+    pub(crate) fn pieces(&self, source: &Path) -> Result<Vec<Piece>, Error> {
+        let range = self.range.clone();
         let cut = |problem| Error::because(source.display(), problem);
-        let mut bytes = match &self.unpacked {
+        let whole = match &self.unpacked {
             Some(unpacked) => {
-                let mut cursor = Cursor::new(&**unpacked, self.range.clone());
-                cursor.read(size, "image").map_err(cut)?.to_vec()
+                let size = range.end.saturating_sub(range.start);
+                let bytes = Cursor::new(&**unpacked, range).read(size, "image");
+                vec![Piece::Bytes(bytes.map_err(cut)?.to_vec())]
             }
-            None => {
-                let file = Readable::open(source)?;
-                let mut cursor = Cursor::new(file.data(), self.range.clone());
-                let bytes = cursor.read(size, "image");
-                file.check()?;
-                bytes.map_err(cut)?.to_vec()
-            }
+            None => vec![Piece::Copy { input: 0, range }],
         };
-        if let ImageContent::Ptx(_) = self.content {
-            // What ends it for the driver, and what pads it.
-            let end = bytes.iter().rposition(|byte| *byte != 0);
-            bytes.truncate(end.map_or(0, |end| end + 1));
-        }
-        Ok(bytes)
+        let ImageContent::Ptx(_) = self.content else {
+            return Ok(whole);
+        };
+        let file = Readable::edited(source, whole)?;
+        let text = Cursor::new(file.data(), 0..file.size()).read(file.size(), "image");
+        file.check()?;
+        let text = text.map_err(cut)?;
+        // What ends it for the driver, and what pads it.
+        let end = text.iter().rposition(|byte| *byte != 0);
+        let text = text.get(..end.map_or(0, |end| end + 1));
+        Ok(vec![Piece::Bytes(text.unwrap_or_default().to_vec())])
     }
 }
 

@@ -12,10 +12,13 @@ mod image;
 pub(crate) use crate::inputs::prebuilt::image::{PrebuiltImage, images};
 
 use crate::declare::module::{Module, Target, excluded};
-use crate::error::Error;
+use crate::error::{self, Error};
+use crate::files;
 use offload_formats::container::bundled::Unpacking;
+use offload_formats::format::pieces::PieceSource;
 use offload_formats::names::ImageTarget;
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// The image for a target, and the source that contains it.
@@ -119,9 +122,13 @@ fn are_same(one: &Candidate<'_>, others: &[&Candidate<'_>]) -> Result<bool, Erro
     if others.is_empty() {
         return Ok(true);
     }
-    let bytes = one.1.read(one.0)?;
-    for (source, image) in others {
-        if image.read(source)? != bytes {
+    let read = |(source, image): &Candidate<'_>| {
+        let file = File::open(source).map_err(error::io(source))?;
+        Ok(PieceSource::new(image.pieces(source)?, vec![file]))
+    };
+    for other in others {
+        let is_same = files::have_same_bytes(read(one)?, read(other)?);
+        if !is_same.map_err(error::io(other.0))? {
             return Ok(false);
         }
     }

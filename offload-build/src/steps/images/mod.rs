@@ -5,16 +5,17 @@ pub(crate) mod planned;
 use crate::declare::language::{Container, Language};
 use crate::declare::module::Module;
 use crate::declare::skipped::Skipped;
-use crate::error::Error;
+use crate::error::{self, Error};
+use crate::files;
 use crate::generate;
 use crate::generate::{Described, Place, Ptx, SourceName};
+use crate::readable::Readable;
 use crate::steps::images::planned::PlannedImage;
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_formats::container::kernels::Argument;
-use offload_formats::format::compressed_bundle::{
-    self, CompressedBundleVersion, Compression, Method,
-};
+use offload_formats::format::compressed_bundle::{CompressedBundleVersion, Compression, Method};
 use offload_formats::format::hip_bundle::{self, hip_bundle};
+use offload_formats::format::pieces::{self, Piece};
 use offload_formats::names::ImageKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -47,7 +48,10 @@ pub(crate) struct Images {
 /// All images in their container.
 #[derive(Debug)]
 pub(crate) struct Packed {
-    pub(crate) bytes: Vec<u8>,
+    /// The container; input *k* is the file of the image with index *k*.
+    pub(crate) pieces: Vec<Piece>,
+    /// How it is compressed.
+    pub(crate) compression: Option<Compression>,
     /// Range of each image in it; none if it is compressed.
     pub(crate) ranges: Vec<Range<u64>>,
     /// A warning for the user.
@@ -77,13 +81,14 @@ impl Images {
         self.planned.iter().map(|image| image.path().to_owned())
     }
 
-    /// Their bytes.
-    pub(crate) fn read(&self) -> Result<Vec<Vec<u8>>, Error> {
-        self.planned.iter().map(PlannedImage::read).collect()
+    /// Opens their files.
+    pub(crate) fn open(&self) -> Result<Vec<Readable>, Error> {
+        let images = self.planned.iter();
+        images.map(|image| Readable::open(image.path())).collect()
     }
 
     /// Checks that each is what its target loads and has what `names` lists.
-    pub(crate) fn check(&self, images: &[Vec<u8>], names: &BTreeSet<String>) -> Result<(), Error> {
+    pub(crate) fn check(&self, images: &[Readable], names: &BTreeSet<String>) -> Result<(), Error> {
         for (image, bytes) in self.planned.iter().zip(images) {
             image.check(bytes, names)?;
         }
@@ -92,7 +97,7 @@ impl Images {
 
     /// Returns the kernels of all images, and checks that each image is one that its target loads. Images of a source without
     /// kernels are not checked: their flags do not name the target's features.
-    pub(crate) fn described(&self, images: &[Vec<u8>]) -> Result<Vec<Described>, Error> {
+    pub(crate) fn described(&self, images: &[Readable]) -> Result<Vec<Described>, Error> {
         let described = self.kernels(images)?;
         if !described.is_empty() {
             self.check(images, &BTreeSet::new())?;
@@ -114,7 +119,7 @@ impl Images {
     /// Returns the kernels of all images. What one target has, all have, but those that leave sources out; and all take
     /// the same
     /// arguments, because the program fills them in without knowing which image runs.
-    pub(crate) fn kernels(&self, images: &[Vec<u8>]) -> Result<Vec<Described>, Error> {
+    pub(crate) fn kernels(&self, images: &[Readable]) -> Result<Vec<Described>, Error> {
         let mut all: BTreeMap<String, Described> = BTreeMap::new();
         for (image, bytes) in self.planned.iter().zip(images) {
             let target = &image.target.written;
@@ -177,7 +182,7 @@ impl Images {
     }
 
     /// Packs all of them in their container.
-    pub(crate) fn pack(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
+    pub(crate) fn pack(&self, images: &[Readable]) -> Result<Packed, Error> {
         match self.container {
             Container::Bundle => self.bundle(images),
             Container::Fatbin => self.fatbin(images),
@@ -191,97 +196,107 @@ impl Images {
         self.container == Container::Bundle && self.compress.is_none()
     }
 
-    fn bundle(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
+    fn bundle(&self, images: &[Readable]) -> Result<Packed, Error> {
         let ids = self.planned.iter().map(|image| {
             let processor = image.target.id.to_string();
             hip_bundle::entry_id("hipv4", &processor)
         });
-        let entries: Vec<(String, &[u8])> = ids.zip(images.iter().map(Vec::as_slice)).collect();
+        let entries: Vec<(String, u64)> = ids.zip(images.iter().map(Readable::size)).collect();
         let bundle = hip_bundle(hip_bundle::HOST_ID, &entries).map_err(Error::new)?;
         let warning = bundle.warning();
-        let (bytes, ranges) = match self.compress {
-            None => (bundle.bytes, bundle.images),
-            Some((method, level)) => {
-                let how = Compression {
-                    version: CompressedBundleVersion::for_any_runtime(bundle.bytes.len() as u64),
-                    method,
-                    level,
-                    ..Compression::default()
-                };
-                let bytes = compressed_bundle::compress(&bundle.bytes, how);
-                (bytes.map_err(Error::new)?, Vec::new())
-            }
-        };
+        let size = pieces::size(&bundle.pieces);
+        let compression = self.compress.map(|(method, level)| Compression {
+            version: CompressedBundleVersion::for_any_runtime(size),
+            method,
+            level,
+            ..Compression::default()
+        });
         Ok(Packed {
-            bytes,
-            ranges,
+            pieces: bundle.pieces,
+            ranges: match compression {
+                None => bundle.images,
+                Some(_) => Vec::new(),
+            },
+            compression,
             warning,
         })
     }
 
-    fn fatbin(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
+    fn fatbin(&self, images: &[Readable]) -> Result<Packed, Error> {
         let images = self.planned.iter().zip(images);
         let images = images.map(|(planned, image)| FatbinImage {
             processor: &planned.target.written,
-            image,
+            image: image.data(),
         });
-        let images: Vec<FatbinImage<'_>> = images.collect();
-        let fatbin = cuda_fatbin(&images).map_err(Error::new)?;
-        Ok(Packed {
-            bytes: fatbin.bytes,
-            ranges: fatbin.images,
-            warning: None,
-        })
+        let fatbin = cuda_fatbin(&images.collect::<Vec<_>>()).map_err(Error::new)?;
+        Ok(Packed::plain(fatbin.pieces, fatbin.images))
     }
 
     /// Packs each image in an offload binary of its own, with its range there.
-    pub(crate) fn binaries(&self, images: &[Vec<u8>]) -> Result<Vec<PackedBinary>, Error> {
-        let images = self.planned.iter().zip(images);
-        let pack = |(planned, image): (&PlannedImage, &Vec<u8>)| {
-            planned.pack(image, self.language.offload_kind(&planned.target.triple))
+    pub(crate) fn binaries(&self, images: &[Readable]) -> Result<Vec<PackedBinary>, Error> {
+        let images = self.planned.iter().zip(images).enumerate();
+        let pack = |(input, (planned, image)): (usize, (&PlannedImage, &Readable))| {
+            let kind = self.language.offload_kind(&planned.target.triple);
+            planned.pack((input, image.size()), kind)
         };
         images.map(pack).collect()
     }
 
-    fn offload_binaries(&self, images: &[Vec<u8>]) -> Result<Packed, Error> {
+    fn offload_binaries(&self, images: &[Readable]) -> Result<Packed, Error> {
         let binaries = self.binaries(images)?;
-        let ranges = consecutive(&binaries);
-        Ok(Packed {
-            bytes: joined(&binaries),
-            ranges,
-            warning: None,
-        })
+        Ok(Packed::plain(joined(&binaries), consecutive(&binaries)))
     }
 
     /// Places each by itself, at the beginning of a page.
-    fn raw(&self, images: &[Vec<u8>]) -> Packed {
-        let mut bytes: Vec<u8> = Vec::new();
-        let mut ranges = Vec::new();
-        for (planned, image) in self.planned.iter().zip(images) {
-            bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
-            let start = bytes.len() as u64;
-            bytes.extend_from_slice(image);
-            if planned.kind() == ImageKind::PTX {
-                // How the driver knows its end.
-                bytes.push(0);
-            }
-            ranges.push(start..bytes.len() as u64);
+    fn raw(&self, images: &[Readable]) -> Packed {
+        let mut end = 0_u64;
+        let (mut pieces, mut ranges) = (Vec::new(), Vec::new());
+        for (input, (planned, image)) in self.planned.iter().zip(images).enumerate() {
+            let start = end.next_multiple_of(ALIGNMENT);
+            // How the driver knows the end of PTX.
+            let nul = u64::from(planned.kind() == ImageKind::PTX);
+            let range = 0..image.size();
+            pieces.extend([
+                Piece::Zeros(start - end),
+                Piece::Copy { input, range },
+                Piece::Zeros(nul),
+            ]);
+            end = start + image.size() + nul;
+            ranges.push(start..end);
         }
-        Packed {
-            bytes,
+        Packed::plain(pieces, ranges)
+    }
+}
+
+impl Packed {
+    fn plain(pieces: Vec<Piece>, ranges: Vec<Range<u64>>) -> Self {
+        Self {
+            pieces,
             ranges,
+            compression: None,
             warning: None,
         }
+    }
+
+    /// Writes the container to a file, and returns its size in bytes. `images` are the files of the images.
+    pub(crate) fn write(&self, path: &Path, images: &[PathBuf]) -> Result<u64, Error> {
+        let written = match self.compression {
+            None => files::write_pieces(path, &self.pieces, images),
+            Some(how) => files::write_compressed(path, self.pieces.clone(), images, how),
+        };
+        written.map_err(error::io(path))?;
+        let data = std::fs::metadata(path).map_err(error::io(path))?;
+        Ok(data.len())
     }
 }
 
 /// An offload binary, and the range of its image in it.
-pub(crate) type PackedBinary = (Vec<u8>, Range<u64>);
+pub(crate) type PackedBinary = (Vec<Piece>, Range<u64>);
 
-/// Returns the bytes of offload binaries that follow each other.
-pub(crate) fn joined(binaries: &[PackedBinary]) -> Vec<u8> {
-    let bytes = binaries.iter().map(|(binary, _)| binary.as_slice());
-    bytes.collect::<Vec<_>>().concat()
+/// Returns offload binaries that follow each other.
+pub(crate) fn joined(binaries: &[PackedBinary]) -> Vec<Piece> {
+    let pieces = binaries.iter().map(|(binary, _)| binary.as_slice());
+    pieces.collect::<Vec<_>>().concat()
 }
 
 /// Returns the ranges of the images when the offload binaries follow each other. Each has a size that is a multiple of 8,
@@ -290,7 +305,7 @@ pub(crate) fn consecutive(binaries: &[PackedBinary]) -> Vec<Range<u64>> {
     let mut start = 0;
     let range = |(binary, image): &PackedBinary| {
         let range = start + image.start..start + image.end;
-        start += binary.len() as u64;
+        start += pieces::size(binary);
         range
     };
     binaries.iter().map(range).collect()
@@ -333,7 +348,7 @@ fn are_passed_alike(one: &[Argument], other: &[Argument]) -> bool {
 }
 
 /// Alignment of images that are in no container.
-const ALIGNMENT: usize = 4096;
+const ALIGNMENT: u64 = 4096;
 
 #[cfg(test)]
 mod tests {

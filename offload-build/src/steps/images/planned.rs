@@ -3,14 +3,14 @@
 use crate::check;
 use crate::declare::module::Target;
 use crate::device_link::DeviceInput;
-use crate::error;
 use crate::error::Error;
+use crate::readable::Readable;
 use offload_formats::container::kernels::{self, Kernel};
 use offload_formats::format::offload_binary::BinaryImage;
+use offload_formats::format::pieces::Piece;
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
@@ -40,36 +40,34 @@ impl PlannedImage {
         }
     }
 
-    pub(crate) fn read(&self) -> Result<Vec<u8>, Error> {
-        let path = self.input.path();
-        fs::read(path).map_err(error::io(path))
-    }
-
-    /// Checks that `image`, its bytes, is what the target loads and has what `names` lists.
-    pub(crate) fn check(&self, image: &[u8], names: &BTreeSet<String>) -> Result<(), Error> {
+    /// Checks that `image`, its file, is what the target loads and has what `names` lists.
+    pub(crate) fn check(&self, image: &Readable, names: &BTreeSet<String>) -> Result<(), Error> {
         let Target { triple, id, .. } = &self.target;
         let checked = match self.kind() {
-            ImageKind::PTX => check::check_ptx(image, id, names),
-            _ => check::check(image, triple, id, names),
+            ImageKind::PTX => check::check_ptx(image.text().unwrap_or_default(), id, names),
+            _ => check::check(image.data(), triple, id, names),
         };
+        image.check()?;
         checked.map_err(|error| Error::because(self, error))
     }
 
     /// Returns the kernels that `image` describes.
-    pub(crate) fn kernels(&self, image: &[u8]) -> Result<Vec<Kernel>, Error> {
+    pub(crate) fn kernels(&self, image: &Readable) -> Result<Vec<Kernel>, Error> {
         let found = match self.kind() {
-            ImageKind::PTX => kernels::ptx_kernels(image),
-            _ => kernels::kernels(image),
+            ImageKind::PTX => kernels::ptx_kernels(image.text().unwrap_or_default()),
+            _ => kernels::kernels_within(image.data(), 0..image.size()),
         };
+        image.check()?;
         found.map_err(|error| Error::because(self, error))
     }
 
-    /// The offload binary around `image`, and where the image is in it.
+    /// Returns the offload binary around an image of `size` bytes, which its pieces copy as `input`, and the range of the
+    /// image in it.
     pub(crate) fn pack(
         &self,
-        image: &[u8],
+        (input, size): (usize, u64),
         offload_kind: OffloadKind,
-    ) -> Result<(Vec<u8>, Range<u64>), Error> {
+    ) -> Result<(Vec<Piece>, Range<u64>), Error> {
         let processor = self.target.id.to_string();
         let strings = [
             ("triple", self.target.triple.as_str()),
@@ -80,10 +78,16 @@ impl PlannedImage {
             offload_kind,
             flags: 0,
             strings: &strings,
-            image,
+            image: &[],
         };
-        let packed = binary.to_bytes_with_range(LlvmRelease::default());
-        packed.map_err(|error| Error::because(self, error))
+        let packed = binary.to_pieces(size, LlvmRelease::default());
+        let (mut pieces, range) = packed.map_err(|error| Error::because(self, error))?;
+        for piece in &mut pieces {
+            if let Piece::Copy { input: of, .. } = piece {
+                *of = input;
+            }
+        }
+        Ok((pieces, range))
     }
 }
 

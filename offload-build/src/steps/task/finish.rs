@@ -2,8 +2,9 @@
 
 use crate::steps::task::{regions, temporary_names};
 use offload_formats::container::code_object;
-use std::fs;
-use std::io;
+use offload_formats::format::bytes::ReadCache;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 /// Work of this process on a file that commands made.
@@ -41,10 +42,12 @@ impl Finish {
         if self == Self::None {
             return Ok(());
         }
+        if self == Self::JoinNotes {
+            return join_notes(path);
+        }
         let mut bytes = fs::read(path)?;
         let edited = match self {
             Self::ShareDescriptors => code_object::share_descriptors(&mut bytes),
-            Self::JoinNotes => code_object::join_notes(&mut bytes),
             Self::OwnRegions(module) => {
                 regions::rename(&mut bytes, module);
                 Ok(())
@@ -53,9 +56,22 @@ impl Finish {
                 temporary_names::without_process(&mut bytes);
                 Ok(())
             }
-            Self::None => Ok(()),
+            Self::None | Self::JoinNotes => Ok(()),
         };
         edited.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         fs::write(path, bytes)
     }
+}
+
+/// Edits an image in its file. Linked images may be too large for memory.
+fn join_notes(path: &Path) -> io::Result<()> {
+    let data = ReadCache::new(File::open(path)?);
+    let changes = code_object::joined_notes(&data);
+    let changes = changes.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    for (offset, bytes) in changes {
+        file.seek(SeekFrom::Start(offset))?;
+        file.write_all(&bytes)?;
+    }
+    Ok(())
 }

@@ -6,10 +6,11 @@ use crate::steps::task::file_numbers;
 use crate::steps::task::finish::Finish;
 use offload_formats::container::elf::Elf;
 use offload_formats::container::symbols;
+use offload_formats::format::bytes::{ReadAt, ReadCache};
 use offload_formats::format::magic::Magic;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// Kind of an output.
@@ -40,25 +41,25 @@ impl Kind {
 /// Checks that `output` is of its kind and not cut off: a program that ran out of space may succeed all the same, and
 /// what it left would be taken for good until it is made again.
 pub(crate) fn check_whole(output: &Path, kind: Kind) -> Result<(), String> {
-    whole(&read(output)?, kind)
+    let unread = |error| format!("{}: {error}", output.display());
+    let file = File::open(output).map_err(unread)?;
+    let size = file.metadata().map_err(unread)?.len();
+    whole(&ReadCache::new(file), size, kind)
 }
 
-fn read(output: &Path) -> Result<Vec<u8>, String> {
-    fs::read(output).map_err(|error| format!("{}: {error}", output.display()))
-}
-
-fn whole(bytes: &[u8], kind: Kind) -> Result<(), String> {
-    let range = 0..bytes.len() as u64;
-    let magic = Magic::at(bytes, range.clone());
+/// Reads headers and symbols.
+fn whole<'d, R: ReadAt<'d>>(data: R, size: u64, kind: Kind) -> Result<(), String> {
+    let range = 0..size;
+    let magic = Magic::at(data, range.clone());
     let fits = match kind {
         Kind::Bitcode => magic == Magic::Bitcode,
         Kind::Amd => magic == Magic::Elf,
         Kind::Object => [Magic::Elf, Magic::Coff, Magic::Bitcode].contains(&magic),
-        Kind::Any => !bytes.is_empty(),
+        Kind::Any => size > 0,
     };
     if !fits {
-        return Err(match (kind, bytes) {
-            (_, []) => "it is empty",
+        return Err(match (kind, size) {
+            (_, 0) => "it is empty",
             (Kind::Bitcode, _) => "it is not the bitcode of a device",
             (Kind::Amd, _) => "it is not the machine code of a device",
             (Kind::Object | Kind::Any, _) => "it is not an object",
@@ -66,7 +67,7 @@ fn whole(bytes: &[u8], kind: Kind) -> Result<(), String> {
         .to_owned());
     }
     if magic == Magic::Elf {
-        let elf = Elf::parse(bytes, range.clone()).map_err(|problem| problem.to_string())?;
+        let elf = Elf::parse(data, range.clone()).map_err(|problem| problem.to_string())?;
         if kind == Kind::Amd && elf.machine != object::elf::EM_AMDGPU.0 {
             return Err("it is not the machine code of a device".to_owned());
         }
@@ -75,15 +76,14 @@ fn whole(bytes: &[u8], kind: Kind) -> Result<(), String> {
         }
     }
     // It reads the tables of what it knows, and nothing of others.
-    let symbols = symbols(bytes, range);
+    let symbols = symbols(data, range);
     symbols.map(drop).map_err(|problem| problem.to_string())
 }
 
 /// Checks `output`, made of the files `reads`: that it is of its kind, and names none but these.
 pub(crate) fn check(output: &Path, kind: Kind, reads: &[PathBuf]) -> Result<(), String> {
     let shown = output.display();
-    let bytes = read(output)?;
-    whole(&bytes, kind).map_err(|problem| format!("{shown}: {problem}"))?;
+    check_whole(output, kind).map_err(|problem| format!("{shown}: {problem}"))?;
     let known: BTreeSet<String> = reads
         .iter()
         .filter_map(|path| file_numbers::number(path))
@@ -92,6 +92,7 @@ pub(crate) fn check(output: &Path, kind: Kind, reads: &[PathBuf]) -> Result<(), 
     if known.is_empty() {
         return Ok(());
     }
+    let bytes = fs::read(output).map_err(|error| format!("{shown}: {error}"))?;
     match file_numbers::numbers(&bytes).difference(&known).next() {
         None => Ok(()),
         Some(other) => Err(format!("{shown}: made of another file (`{other}`)")),

@@ -8,6 +8,7 @@ use object::elf::{FileHeader64, NoteType, PT_NOTE, ProgramHeader64, SHT_NOTE, Se
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _, SectionHeader as _};
 
 use super::CodeObjectError;
+use crate::format::bytes::{ReadAt, View};
 use crate::format::msgpack::MsgpackReader;
 
 const OWNER: &[u8] = b"AMDGPU";
@@ -30,36 +31,51 @@ const P_MEMSZ: u64 = 0x28;
 ///
 /// Fails if `image` is not a linked code object, or the notes cannot be read or have different values.
 pub fn join_notes(image: &mut [u8]) -> Result<(), CodeObjectError> {
-    let Some(change) = Change::find(image)? else {
-        return Ok(());
+    for (offset, bytes) in joined_notes(&*image)? {
+        let place = usize::try_from(offset).ok();
+        let place = place.and_then(|start| image.get_mut(start..start.checked_add(bytes.len())?));
+        let place = place.ok_or(CodeObjectError::Layout)?;
+        place.copy_from_slice(&bytes);
+    }
+    Ok(())
+}
+
+/// Returns the changes that [`join_notes`] makes: new bytes of the image, by their offsets. Reads headers and notes.
+///
+/// # Errors
+///
+/// Those of [`join_notes`].
+pub fn joined_notes<'d, R: ReadAt<'d>>(
+    image: R,
+) -> Result<BTreeMap<u64, Vec<u8>>, CodeObjectError> {
+    let Some(change) = Change::find(View::new(image, 0..image.size().unwrap_or(0)))? else {
+        return Ok(BTreeMap::new());
     };
     let Change {
         content,
-        notes,
+        mut notes,
         sizes,
     } = change;
-    let (size, layout) = (notes.len() as u64, CodeObjectError::Layout);
-    let old = image.get_mut(content).ok_or(layout.clone())?;
+    let size = notes.len() as u64;
     // The joined note is shorter: it has one header.
-    let (new, rest) = old
-        .split_at_mut_checked(notes.len())
-        .ok_or(layout.clone())?;
-    new.copy_from_slice(&notes);
-    rest.fill(0);
-    for place in sizes {
-        let place = usize::try_from(place).map_err(|_| layout.clone())?;
-        let field = image.get_mut(place..).and_then(|rest| rest.get_mut(..8));
-        field
-            .ok_or(layout.clone())?
-            .copy_from_slice(&size.to_le_bytes());
+    if size > content.end - content.start {
+        return Err(CodeObjectError::Layout);
     }
-    Ok(())
+    let length = usize::try_from(content.end - content.start);
+    notes.resize(length.map_err(|_| CodeObjectError::Layout)?, 0);
+    let mut changes = BTreeMap::from([(content.start, notes)]);
+    changes.extend(
+        sizes
+            .into_iter()
+            .map(|place| (place, size.to_le_bytes().to_vec())),
+    );
+    Ok(changes)
 }
 
 /// New notes and their place.
 struct Change {
     /// Range of the old notes in the image.
-    content: Range<usize>,
+    content: Range<u64>,
     notes: Vec<u8>,
     /// Offsets of the fields with the notes' size.
     sizes: Vec<u64>,
@@ -67,8 +83,8 @@ struct Change {
 
 impl Change {
     /// Returns `None` if the image has fewer than two notes of metadata.
-    fn find(image: &[u8]) -> Result<Option<Self>, CodeObjectError> {
-        let file = ElfFile64::<LittleEndian>::parse(image).map_err(damaged)?;
+    fn find<'d, R: ReadAt<'d>>(image: View<R>) -> Result<Option<Self>, CodeObjectError> {
+        let file = ElfFile64::<LittleEndian, View<R>>::parse(image).map_err(damaged)?;
         let header = file.elf_header();
         let mut found = None;
         let mut count = 0;
@@ -111,10 +127,7 @@ impl Change {
                 );
             }
         }
-        let range = |()| {
-            let start = usize::try_from(offset).ok()?;
-            Some(start..start.checked_add(usize::try_from(size).ok()?)?)
-        };
+        let range = |()| Some(offset..offset.checked_add(size)?);
         let content = is_segment.then_some(()).and_then(range);
         let mut notes = note(OWNER, NT_AMDGPU_METADATA, &joined(&metadata)?)?;
         notes.extend(others);
@@ -126,9 +139,9 @@ impl Change {
     }
 
     /// Returns the contents of a section's metadata notes, and its other notes unchanged.
-    fn notes<'d>(
+    fn notes<'d, R: ReadAt<'d>>(
         section: &SectionHeader64<LittleEndian>,
-        image: &'d [u8],
+        image: View<R>,
     ) -> Result<(Vec<&'d [u8]>, Vec<u8>), CodeObjectError> {
         let (mut metadata, mut others) = (Vec::new(), Vec::new());
         let Some(notes) = section.notes(LittleEndian, image).map_err(damaged)? else {

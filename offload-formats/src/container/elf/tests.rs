@@ -1,5 +1,6 @@
 use super::*;
 use crate::container::embed::elf_object;
+use crate::format::pieces;
 
 const ELF32_LITTLE: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/elf32le.o");
 const ELF32_BIG: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/elf32be.o");
@@ -228,8 +229,8 @@ fn survives_every_single_byte_change() {
                 let _ = read_all(&bytes);
                 // Copies the file, so not for every value.
                 if value % 16 == 15 {
-                    let _ = rename_section(&bytes, ".bss", ".other");
-                    let _ = rename_symbols(&bytes, |name| Some(format!("{name}.new")));
+                    let _ = with_section(&bytes, ".bss", ".other");
+                    let _ = with_symbols(&bytes, |name| Some(format!("{name}.new")));
                 }
             }
             bytes[offset] = before;
@@ -288,11 +289,24 @@ fn embeds_for_every_machine() {
     );
 }
 
+fn with_section(bytes: &[u8], old: &str, new: &str) -> Result<Vec<u8>, ElfWriteError> {
+    let pieces = rename_section(bytes, 0..bytes.len() as u64, old, new)?;
+    Ok(pieces::to_bytes(&pieces, &[bytes]).unwrap())
+}
+
+fn with_symbols(
+    bytes: &[u8],
+    new: impl Fn(&str) -> Option<String>,
+) -> Result<Vec<u8>, ElfWriteError> {
+    let pieces = rename_symbols(bytes, 0..bytes.len() as u64, new)?;
+    Ok(pieces::to_bytes(&pieces, &[bytes]).unwrap())
+}
+
 #[test]
 fn renames_a_section_and_moves_nothing_else() {
     for bytes in [ELF64_LITTLE, ELF64_BIG] {
         let new = ".llvm.offloading.done";
-        let renamed = rename_section(bytes, OFFLOADING_SECTION, new).unwrap();
+        let renamed = with_section(bytes, OFFLOADING_SECTION, new).unwrap();
         let (before, after) = (parse(bytes).unwrap(), parse(&renamed).unwrap());
         assert_eq!(after.find(OFFLOADING_SECTION), Ok(None));
         let section = after.find(new).unwrap().unwrap();
@@ -329,7 +343,7 @@ fn renames_a_section_and_moves_nothing_else() {
 #[test]
 fn renames_the_symbols_that_other_objects_see() {
     for bytes in [ELF64_LITTLE, ELF64_BIG] {
-        let renamed = rename_symbols(bytes, |name| Some(format!("{name}.new"))).unwrap();
+        let renamed = with_symbols(bytes, |name| Some(format!("{name}.new"))).unwrap();
         let (before, after) = (parse(bytes).unwrap(), parse(&renamed).unwrap());
         let (old, new) = (
             before.symbols(SymbolTable::All).unwrap(),
@@ -359,14 +373,14 @@ fn renames_the_symbols_that_other_objects_see() {
             .count();
         assert!(changed <= 4 * count + 8 + 8, "{changed}");
         assert_eq!(
-            rename_symbols(bytes, |_| None).unwrap().len() - bytes.len(),
+            with_symbols(bytes, |_| None).unwrap().len() - bytes.len(),
             {
                 let strings = before.sections().find(|section| section.section_type == 2);
                 before.section(strings.unwrap().link).unwrap().size as usize
             }
         );
     }
-    let error = rename_symbols(ELF32_BIG, |_| None).unwrap_err();
+    let error = with_symbols(ELF32_BIG, |_| None).unwrap_err();
     assert_eq!(
         error.to_string(),
         "expected a 64-bit ELF file with sections"
@@ -375,7 +389,7 @@ fn renames_the_symbols_that_other_objects_see() {
 
 #[test]
 fn rejects_what_has_no_such_section() {
-    let message = |bytes, old| rename_section(bytes, old, "new").unwrap_err().to_string();
+    let message = |bytes, old| with_section(bytes, old, "new").unwrap_err().to_string();
     assert_eq!(message(ELF64_LITTLE, ".none"), "section `.none` is missing");
     assert_eq!(
         message(ELF32_BIG, ".text"),

@@ -4,6 +4,7 @@ use super::*;
 use crate::container::archive::{self, NewMember};
 use crate::container::embed::elf_object;
 use crate::format::bytes::ReadAt;
+use crate::format::pieces;
 
 mod formats;
 
@@ -138,8 +139,9 @@ fn tells_finished_images_from_input() {
     );
     assert_eq!(link_inputs(&allocated[..]).unwrap().len(), 2);
 
-    let mut finished =
-        elf::rename_section(&allocated, ".llvm.offloading", FINISHED_SECTION).unwrap();
+    let range = 0..allocated.len() as u64;
+    let finished = elf::rename_section(&allocated[..], range, ".llvm.offloading", FINISHED_SECTION);
+    let mut finished = pieces::to_bytes(&finished.unwrap(), &[&allocated]).unwrap();
     // `sh_type`: PROGBITS, as it is there.
     finished[0x230 + 0x40 * 4 + 4..][..4].copy_from_slice(&1_u32.to_le_bytes());
     let found = images(&finished[..]).unwrap();

@@ -2,9 +2,11 @@
 
 use object::{SymbolKind, pe};
 
+use super::file_fields::FileFields;
 use super::{NewRelocation, NewSymbol, RelocatableObject, RelocatableSection};
 use crate::container::data_object::DataObjectError;
 use crate::container::fields::Fields;
+use crate::format::pieces::Piece;
 use crate::format::string_table::{StringTable, StringTableBuilder};
 
 /// Size of a symbol, and of each auxiliary record after it, in bytes.
@@ -17,14 +19,14 @@ const LARGEST_NAME_OFFSET: u64 = 9_999_999;
 const MOST_RELOCATIONS: usize = 0xffff;
 
 impl RelocatableObject<'_> {
-    /// Returns the file for x86-64.
+    /// Returns the file for x86-64 in pieces.
     ///
     /// Checksums of sections are zero: they are for COMDAT sections alone.
     ///
     /// # Errors
     ///
     /// Fails if an alignment is larger than 8192, or a number does not fit in its field.
-    pub(crate) fn to_coff(&self) -> Result<Vec<u8>, DataObjectError> {
+    pub(crate) fn to_coff(&self) -> Result<Vec<Piece>, DataObjectError> {
         let mut strings = StringTableBuilder::default();
         let sections = self.sections.iter().map(|section| &*section.name);
         let symbols = self.symbols.iter().map(|symbol| self.name(symbol));
@@ -35,33 +37,29 @@ impl RelocatableObject<'_> {
 
         let count = self.sections.len() as u64;
         let mut headers = Fields::default();
-        let mut file = Fields::default();
-        file.zeros(20 + 40 * count);
+        let mut file = FileFields::after_header(20 + 40 * count);
         for section in &self.sections {
             self.write_section(section, &strings, &mut headers, &mut file)?;
         }
-        let symbols_start = small(file.0.len() as u64)?;
+        let symbols_start = small(file.end())?;
         for symbol in &self.symbols {
-            self.write_symbol(symbol, &strings, &mut file)?;
+            self.write_symbol(symbol, &strings, &mut file.fields)?;
         }
-        let records = (file.0.len() - symbols_start as usize) / SYMBOL;
-        file.word(small(strings.bytes.len() as u64)?);
+        let records = (file.end() - u64::from(symbols_start)) / SYMBOL as u64;
+        file.fields.word(small(strings.bytes.len() as u64)?);
         let text = strings.bytes.get(4..);
-        file.bytes(text.expect("the table begins with its size"));
+        let text = text.expect("the table begins with its size");
+        file.fields.bytes(text);
 
         let mut header = Fields::default();
         header.half(pe::IMAGE_FILE_MACHINE_AMD64.0);
         header.half(u16::try_from(count).map_err(|_| too_large(count))?);
         header.word(0);
         header.word(symbols_start);
-        header.word(small(records as u64)?);
+        header.word(small(records)?);
         header.word(0);
         header.bytes(&headers.0);
-        let start = file.0.get_mut(..header.0.len());
-        start
-            .expect("the file begins with its headers")
-            .copy_from_slice(&header.0);
-        Ok(file.0)
+        Ok(file.finish(header.0))
     }
 
     /// Writes the content and the relocations of a section, and its header.
@@ -70,35 +68,41 @@ impl RelocatableObject<'_> {
         section: &RelocatableSection<'_>,
         strings: &StringTable<'_>,
         headers: &mut Fields,
-        file: &mut Fields,
+        file: &mut FileFields,
     ) -> Result<(), DataObjectError> {
         let alignment = section.alignment;
         if alignment > LARGEST_ALIGNMENT {
             return Err(DataObjectError::Alignment { alignment });
         }
-        let content = match section.data.is_empty() {
-            true => 0,
-            false => file.align(4),
+        let has_content = section.zeros == 0 && section.size() > 0;
+        let content = match has_content {
+            false => 0,
+            true => file.align(4),
         };
-        file.bytes(&section.data);
+        let mut data = section.data.to_vec();
+        for relocation in &section.relocations {
+            relocation.write_addend(&mut data);
+        }
+        file.fields.bytes(&data);
+        file.embed(section);
         let count = section.relocations.len();
         let relocations = match count {
             0 => 0,
-            _ => file.0.len() as u64,
+            _ => file.end(),
         };
         let is_many = count > MOST_RELOCATIONS;
+        let fields = &mut file.fields;
         if is_many {
-            file.word(small(count as u64 + 1)?);
-            file.zeros(6);
+            fields.word(small(count as u64 + 1)?);
+            fields.zeros(6);
         }
         let numbers = self.record_numbers();
         for relocation in &section.relocations {
-            relocation.write_addend(content, &mut file.0);
             let symbol = numbers.get(relocation.symbol.0);
             let symbol = *symbol.expect("an ID is one of its object");
-            file.word(small(relocation.offset)?);
-            file.word(small(symbol as u64)?);
-            file.half(relocation.relocation_type as u16);
+            fields.word(small(relocation.offset)?);
+            fields.word(small(symbol as u64)?);
+            fields.half(relocation.relocation_type as u16);
         }
         match is_long(&section.name) {
             false => headers.name(&section.name),
@@ -196,8 +200,8 @@ impl RelocatableObject<'_> {
 }
 
 impl NewRelocation {
-    /// Writes the addend into the content, which begins at `start` in the file.
-    fn write_addend(&self, start: u64, file: &mut [u8]) {
+    /// Writes the addend into the content of the section.
+    fn write_addend(&self, content: &mut [u8]) {
         let kind = pe::RelocationType(self.relocation_type as u16);
         let (size, end) = match kind {
             pe::IMAGE_REL_AMD64_ADDR64 => (8, 0),
@@ -206,8 +210,8 @@ impl NewRelocation {
             _ => (4, 0),
         };
         let value = (self.addend + end).to_le_bytes();
-        let offset = (start + self.offset) as usize;
-        let field = file.get_mut(offset..offset + size);
+        let offset = self.offset as usize;
+        let field = content.get_mut(offset..offset + size);
         let field = field.expect("a relocation is in the content of its section");
         field.copy_from_slice(value.get(..size).expect("at most eight bytes"));
     }

@@ -2,10 +2,12 @@
 
 use object::{SymbolKind, elf};
 
+use super::file_fields::FileFields;
 use super::{NewSymbol, RelocatableObject, RelocatableSection};
 use crate::container::data_object::DataObjectError;
 use crate::container::elf::Machine;
 use crate::container::fields::{Fields, elf_header};
+use crate::format::pieces::Piece;
 use crate::format::string_table::{StringTable, StringTableBuilder};
 
 /// Size of a symbol in bytes.
@@ -13,28 +15,33 @@ const SYMBOL: u64 = 24;
 /// Size of a relocation in bytes.
 const RELOCATION: u64 = 24;
 /// Size of the file's header, and of each section header, in bytes.
-const HEADER: usize = 64;
+const HEADER: u64 = 64;
 
 impl RelocatableObject<'_> {
-    /// Returns the file for `machine`; `os_abi` is `EI_OSABI`.
+    /// Returns the file for `machine` in pieces; `os_abi` is `EI_OSABI`.
     ///
     /// # Errors
     ///
     /// Fails if a number does not fit in its field.
-    pub(crate) fn to_elf(&self, machine: Machine, os_abi: u8) -> Result<Vec<u8>, DataObjectError> {
+    pub(crate) fn to_elf(
+        &self,
+        machine: Machine,
+        os_abi: u8,
+    ) -> Result<Vec<Piece>, DataObjectError> {
         let relocation_names = self.relocation_names();
         let names = self.section_names(&relocation_names);
-        let mut file = Fields(vec![0; HEADER]);
+        let mut file = FileFields::after_header(HEADER);
         let contents = self.sections.iter().map(|section| {
             let offset = file.align(section.alignment);
-            file.bytes(&section.data);
+            file.fields.bytes(&section.data);
+            file.embed(section);
             offset
         });
         let contents: Vec<u64> = contents.collect();
         let symbols_start = file.align(8);
-        let locals = self.write_symbols(&mut file)?;
+        let locals = self.write_symbols(&mut file.fields)?;
         let strings_start = symbols_start + SYMBOL * (self.symbols.len() as u64 + 1);
-        let strings_size = file.0.len() as u64 - strings_start;
+        let strings_size = file.end() - strings_start;
         let symbol_table = small(self.symbol_table())?;
         let mut headers = Fields::default();
         headers.section_header((0, elf::SHT_NULL.0, 0, [0, 0], [0, 0], [0, 0]));
@@ -62,8 +69,8 @@ impl RelocatableObject<'_> {
                 [8, RELOCATION],
             ));
         }
-        let names_start = file.0.len() as u64;
-        file.bytes(&names.bytes);
+        let names_start = file.end();
+        file.fields.bytes(&names.bytes);
         headers.section_header((
             place(&names, ".symtab")?,
             elf::SHT_SYMTAB.0,
@@ -80,8 +87,8 @@ impl RelocatableObject<'_> {
             let name = place(&names, name)?;
             headers.section_header((name, elf::SHT_STRTAB.0, 0, range, [0, 0], [1, 0]));
         }
-        write_headers(machine, os_abi, &headers, &mut file)?;
-        Ok(file.0)
+        let header = write_headers(machine, os_abi, &headers, &mut file)?;
+        Ok(file.finish(header))
     }
 
     /// Returns the name of each section's relocations, if it has any.
@@ -144,17 +151,18 @@ impl RelocatableObject<'_> {
     fn write_relocations(
         &self,
         section: &RelocatableSection<'_>,
-        file: &mut Fields,
+        file: &mut FileFields,
     ) -> Result<u64, DataObjectError> {
         let numbers = self.symbol_numbers();
         let offset = file.align(8);
         for relocation in &section.relocations {
             let symbol = numbers.get(relocation.symbol.0);
             let symbol = *symbol.expect("an ID is one of its object");
-            file.long(relocation.offset);
-            file.word(relocation.relocation_type);
-            file.word(small(symbol)?);
-            file.long(relocation.addend as u64);
+            let fields = &mut file.fields;
+            fields.long(relocation.offset);
+            fields.word(relocation.relocation_type);
+            fields.word(small(symbol)?);
+            fields.long(relocation.addend as u64);
         }
         Ok(offset)
     }
@@ -201,24 +209,21 @@ impl NewSymbol {
     }
 }
 
-/// Writes the section headers, and the header at the start of the file.
+/// Writes the section headers, and returns the header at the start of the file.
 fn write_headers(
     machine: Machine,
     os_abi: u8,
     headers: &Fields,
-    file: &mut Fields,
-) -> Result<(), DataObjectError> {
+    file: &mut FileFields,
+) -> Result<Vec<u8>, DataObjectError> {
     let start = file.align(8);
+    let size = headers.0.len() as u64;
     // Larger numbers are special section indexes.
-    let count = u16::try_from(headers.0.len() / HEADER).ok();
+    let count = u16::try_from(size / HEADER).ok();
     let count = count.filter(|count| *count < elf::SHN_LORESERVE);
-    let count = count.ok_or(too_large(headers.0.len() as u64))?;
-    file.bytes(&headers.0);
-    let header = elf_header(machine, os_abi, start, count);
-    let place = file.0.first_chunk_mut::<HEADER>();
-    let header = header.first_chunk::<HEADER>();
-    *place.expect("the file begins with its header") = *header.expect("a header has this size");
-    Ok(())
+    let count = count.ok_or(too_large(size))?;
+    file.fields.bytes(&headers.0);
+    Ok(elf_header(machine, os_abi, start, count))
 }
 
 fn place(names: &StringTable<'_>, name: &str) -> Result<u32, DataObjectError> {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::format::pieces;
 use crate::format::string_table;
 use crate::names::{ImageKind, LlvmRelease, OffloadKind};
 
@@ -432,9 +433,8 @@ fn round_trips_images_and_strings_of_every_length() {
 
 #[test]
 fn gives_the_head_of_an_image_that_is_elsewhere() {
-    let (mut bytes, padding) = TWO_IMAGES[1].head(9, LlvmRelease::V22).unwrap();
-    bytes.extend_from_slice(b"BBBBBBBBB");
-    bytes.extend(vec![0; padding as usize]);
+    let (pieces, _) = TWO_IMAGES[1].to_pieces(9, LlvmRelease::V22).unwrap();
+    let bytes = pieces::to_bytes(&pieces, &[b"BBBBBBBBB"]).unwrap();
     assert_eq!(bytes, TWO_22[0x98..]);
 }
 
@@ -450,16 +450,8 @@ fn rejects_what_could_not_be_read_back() {
         "a string of an offload binary contains a NUL: \"a\\x00b\""
     );
     let text = "an image of size 0xfffffffffffffff0 does not fit into an offload binary";
-    let error = ONE_IMAGE.head(u64::MAX - 15, LlvmRelease::V22).unwrap_err();
-    assert_eq!(error.to_string(), text);
-    assert!(
-        ONE_IMAGE
-            .head(u64::MAX - 0x90 - 7, LlvmRelease::V22)
-            .is_ok()
-    );
-    assert!(
-        ONE_IMAGE
-            .head(u64::MAX - 0x90 - 6, LlvmRelease::V22)
-            .is_err()
-    );
+    let sized = |size| ONE_IMAGE.to_pieces(size, LlvmRelease::V22);
+    assert_eq!(sized(u64::MAX - 15).unwrap_err().to_string(), text);
+    assert!(sized(u64::MAX - 0x90 - 7).is_ok());
+    assert!(sized(u64::MAX - 0x90 - 6).is_err());
 }

@@ -9,7 +9,7 @@ use super::layout::{
     StringRecord,
 };
 use crate::format::bytes::Alignment;
-use crate::format::pieces::Piece;
+use crate::format::pieces::{self, Piece};
 use crate::format::string_table::StringTableBuilder;
 use crate::names::{ImageKind, LlvmRelease, OffloadKind};
 
@@ -251,37 +251,22 @@ impl BinaryImage<'_> {
     ///
     /// If a key or value contains a NUL.
     pub fn to_bytes(&self, release: LlvmRelease) -> Result<Vec<u8>, OffloadBinaryWriteError> {
-        self.to_bytes_with_range(release).map(|(bytes, _)| bytes)
+        let (pieces, _) = self.to_pieces(self.image.len() as u64, release)?;
+        let bytes = pieces::to_bytes(&pieces, &[self.image]);
+        Ok(bytes.expect("the pieces copy the whole image"))
     }
 
-    /// Writes an offload binary like [`Self::to_bytes`], and returns the range of the image in it, too.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Self::to_bytes`].
-    pub fn to_bytes_with_range(
-        &self,
-        release: LlvmRelease,
-    ) -> Result<(Vec<u8>, Range<u64>), OffloadBinaryWriteError> {
-        let size = self.image.len() as u64;
-        let (mut bytes, padding) = self.head(size, release)?;
-        let start = bytes.len() as u64;
-        bytes.extend_from_slice(self.image);
-        bytes.extend((0..padding).map(|_| 0));
-        Ok((bytes, start..start + size))
-    }
-
-    /// Returns the bytes before an image of `image_size` bytes and the number of zeros after it,
-    /// for callers that copy the image themselves. Ignores [`Self::image`].
+    /// Returns the same offload binary in pieces, and the range of the image in it, for an image of `image_size` bytes:
+    /// input 0 of the pieces. Ignores [`Self::image`].
     ///
     /// # Errors
     ///
     /// If a key or value contains a NUL, or the size is too large for a file.
-    pub fn head(
+    pub fn to_pieces(
         &self,
         image_size: u64,
         release: LlvmRelease,
-    ) -> Result<(Vec<u8>, u64), OffloadBinaryWriteError> {
+    ) -> Result<(Vec<Piece>, Range<u64>), OffloadBinaryWriteError> {
         let strings = self.strings.iter();
         let strings: Pairs<'_> = strings
             .map(|(key, value)| (key.as_bytes(), value.as_bytes()))
@@ -293,15 +278,12 @@ impl BinaryImage<'_> {
             strings: &strings,
             image_size,
         };
-        let (mut head, mut padding) = (Vec::new(), 0);
-        for piece in layout(&[entry], OffloadBinaryVersion::V1, release)? {
-            match piece {
-                Piece::Bytes(bytes) => head = bytes,
-                Piece::Zeros(size) => padding = size,
-                Piece::Copy { .. } => {}
-            }
-        }
-        Ok((head, padding))
+        let pieces = layout(&[entry], OffloadBinaryVersion::V1, release)?;
+        let before = pieces
+            .iter()
+            .take_while(|piece| matches!(piece, Piece::Bytes(_)));
+        let start: u64 = before.map(Piece::size).sum();
+        Ok((pieces, start..start + image_size))
     }
 }
 

@@ -9,8 +9,10 @@
 //!
 //! Specification: `docs/spec/linker-wrapper.md` §4; `docs/spec/hip-runtime.md` for the requirements of HIP's runtime.
 
+use std::fs::File;
+use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use offload_build::tools::{Command, Search, cuda_fatbinary};
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
@@ -18,9 +20,11 @@ use offload_formats::format::compressed_bundle::{self, CompressedBundleVersion, 
 use offload_formats::format::hip_bundle::{self, ALIGNMENT, hip_bundle};
 use offload_formats::format::magic::Magic;
 use offload_formats::format::offload_binary::BinaryImage;
+use offload_formats::format::pieces::{self, Piece, PieceSource};
 use offload_formats::names::{EntryId, ImageKind, LlvmRelease, OffloadKind};
 use offload_formats::registration::fat_binary::Runtime;
 
+use crate::files::{self, Reading};
 use crate::linker_wrapper::actions::Actions;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::report::fates::{Report, target};
@@ -36,9 +40,10 @@ pub(crate) struct Product {
     pub processor: String,
     pub kinds: Vec<OffloadKind>,
     pub image_kind: ImageKind,
-    pub bytes: Vec<u8>,
-    /// File that it was read from.
-    pub file: std::path::PathBuf,
+    /// Size of the image in bytes; 0 in a dry run.
+    pub size: u64,
+    /// The file with the image.
+    pub file: PathBuf,
 }
 
 /// Images that are registered with one runtime.
@@ -46,19 +51,50 @@ pub(crate) struct Product {
 pub(crate) struct Container {
     pub kind: OffloadKind,
     pub content: ContainerContent,
+    /// Files that pieces of the content copy.
+    pub files: Vec<PathBuf>,
 }
 
+/// The content of a container, in pieces: images are copied when a file is written.
 #[derive(Clone, Debug)]
 pub(crate) enum ContainerContent {
     OpenMp(Vec<Packed>),
-    FatBinary(Runtime, Vec<u8>),
-    Sycl(Vec<u8>),
+    FatBinary(Runtime, Vec<Piece>),
+    /// The offload binaries of each file.
+    Sycl(Vec<Piece>),
+}
+
+impl Container {
+    /// Returns the container with all its bytes in memory, to print them.
+    pub(crate) fn in_memory(&self) -> io::Result<Self> {
+        let read = |pieces: &Vec<Piece>| files::read_pieces(pieces, &self.files);
+        Ok(Self {
+            kind: self.kind,
+            content: match &self.content {
+                ContainerContent::OpenMp(images) => {
+                    let images = images.iter().map(|packed| {
+                        Ok(Packed {
+                            binary: read(&packed.binary)?,
+                            image: packed.image.clone(),
+                        })
+                    });
+                    ContainerContent::OpenMp(images.collect::<io::Result<_>>()?)
+                }
+                ContainerContent::FatBinary(runtime, pieces) => {
+                    ContainerContent::FatBinary(*runtime, read(pieces)?)
+                }
+                ContainerContent::Sycl(pieces) => ContainerContent::Sycl(read(pieces)?),
+            },
+            files: self.files.clone(),
+        })
+    }
 }
 
 /// An image in its offload binary.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed {
-    pub binary: Vec<u8>,
+    pub binary: Vec<Piece>,
+    /// Range of the image in it.
     pub image: Range<u64>,
 }
 
@@ -96,58 +132,82 @@ impl Packing<'_> {
                 let key = |image: &Product| (image.triple.clone(), image.processor.clone());
                 key(b).cmp(&key(a))
             });
+            let mut files: Vec<PathBuf> = images.iter().map(|image| image.file.clone()).collect();
             let content = match kind {
                 OffloadKind::CUDA => {
-                    ContainerContent::FatBinary(Runtime::Cuda, self.fatbin(&images)?)
+                    ContainerContent::FatBinary(Runtime::Cuda, self.fatbin(&images, &mut files)?)
                 }
                 OffloadKind::HIP => {
-                    ContainerContent::FatBinary(Runtime::Hip, self.bundle(&images, report)?)
+                    let bundle = self.bundle(&images, &mut files, report)?;
+                    ContainerContent::FatBinary(Runtime::Hip, bundle)
                 }
                 OffloadKind::SYCL => ContainerContent::Sycl(self.sycl(&images, products)?),
                 _ => {
-                    let packed = images.iter().map(|image| Packed::new(image));
+                    let packed = images.iter().enumerate();
+                    let packed = packed.map(|(input, image)| Packed::new(image, input));
                     ContainerContent::OpenMp(packed.collect::<Result<_, _>>()?)
                 }
             };
-            if let (true, ContainerContent::FatBinary(runtime, bytes)) = (self.keep, &content) {
-                let file = self.workplace.file(match runtime {
-                    Runtime::Cuda => "fatbin",
-                    Runtime::Hip => "hipfb",
-                });
-                self.actions.write(&file, bytes)?;
+            if let (true, ContainerContent::FatBinary(runtime, pieces)) = (self.keep, &content) {
+                let file = self.file(*runtime);
+                // A tool may have made it.
+                if !files.contains(&file) {
+                    self.actions.write_pieces(&file, pieces, &files)?;
+                }
             }
-            containers.push(Container { kind, content });
+            containers.push(Container {
+                kind,
+                content,
+                files,
+            });
         }
         Ok(containers)
     }
 
-    /// Returns the fatbin with the bytes of NVIDIA's tool. Under LLVM's name, and for images other than cubins, that
+    /// Returns the path of a fat binary among the intermediate files.
+    fn file(&self, runtime: Runtime) -> PathBuf {
+        self.workplace.file(match runtime {
+            Runtime::Cuda => "fatbin",
+            Runtime::Hip => "hipfb",
+        })
+    }
+
+    /// Returns the fatbin with the bytes of NVIDIA's tool; its pieces copy `files`. Under LLVM's name, and for images other than cubins, that
     /// tool writes it if it exists. If it fails, like CUDA 13's with the options of LLVM 19, cubins are packed here.
-    fn fatbin(&self, images: &[&Product]) -> Result<Vec<u8>, LinkError> {
+    fn fatbin(
+        &self,
+        images: &[&Product],
+        files: &mut Vec<PathBuf>,
+    ) -> Result<Vec<Piece>, LinkError> {
         let failed = |problem: String| LinkError::Container {
             kind: OffloadKind::CUDA,
             problem,
         };
         let tool = self.search.cuda_program("fatbinary");
-        let own = || {
-            let cubins = images.iter().map(|image| FatbinImage {
+        let own = || -> Result<Vec<Piece>, String> {
+            let read = images.iter().map(|image| Reading::open(&image.file));
+            let read = read.collect::<Result<Vec<_>, _>>();
+            let read = read.map_err(|problem| problem.to_string())?;
+            let cubins = images.iter().zip(&read).map(|(image, data)| FatbinImage {
                 processor: &image.processor,
-                image: &image.bytes,
+                image: data,
             });
-            cuda_fatbin(&cubins.collect::<Vec<_>>())
+            let fatbin = cuda_fatbin(&cubins.collect::<Vec<_>>());
+            let fatbin = fatbin.map_err(|problem| problem.to_string())?;
+            Ok(fatbin.pieces)
         };
         let dry = self.actions.are_dry();
         if !dry && (self.rules == Rules::Ours || tool.is_err()) {
             match (own(), &tool) {
-                (Ok(fatbin), _) => return Ok(fatbin.bytes),
+                (Ok(fatbin), _) => return Ok(fatbin),
                 (Err(_), Ok(_)) => {}
                 (Err(problem), Err(missing)) => {
                     return Err(failed(format!("{problem}\n{missing}")));
                 }
             }
         }
-        let output = self.workplace.file("fatbin");
-        let files: Vec<(&str, &Path)> = images
+        let output = self.file(Runtime::Cuda);
+        let named: Vec<(&str, &Path)> = images
             .iter()
             .map(|image| (image.processor.as_str(), image.file.as_path()))
             .collect();
@@ -156,20 +216,23 @@ impl Packing<'_> {
             Rules::Llvm(release) => release,
         };
         let program = tool.unwrap_or_else(|_| "fatbinary".into());
-        let command = cuda_fatbinary(&program, &files, &output, release, 64);
+        let command = cuda_fatbinary(&program, &named, &output, release, 64);
         if let Err(problem) = self.actions.run(&command, self.workplace) {
-            return own()
-                .map(|fatbin| fatbin.bytes)
-                .map_err(|_| failed(problem.to_string()));
+            return own().map_err(|_| failed(problem.to_string()));
         }
-        if dry {
-            return Ok(Vec::new());
+        match dry {
+            true => Ok(Vec::new()),
+            false => whole(output, files),
         }
-        std::fs::read(&output)
-            .map_err(|source| LinkError::io(format!("cannot read `{}`", output.display()), source))
     }
 
-    fn bundle(&self, images: &[&Product], report: &mut Report) -> Result<Vec<u8>, LinkError> {
+    /// Returns the bundle; its pieces copy `files`.
+    fn bundle(
+        &self,
+        images: &[&Product],
+        files: &mut Vec<PathBuf>,
+        report: &mut Report,
+    ) -> Result<Vec<Piece>, LinkError> {
         let failed = |problem: String| LinkError::Container {
             kind: OffloadKind::HIP,
             problem,
@@ -183,29 +246,40 @@ impl Packing<'_> {
             );
         }
         self.actions.show(&self.bundler(images));
-        let images: Vec<(String, &[u8])> = ids
+        let images: Vec<(String, u64)> = ids
             .into_iter()
             .zip(images)
-            .map(|(id, image)| (id, &*image.bytes))
+            .map(|(id, image)| (id, image.size))
             .collect();
         let bundle = hip_bundle(self.host_id(), &images);
         let bundle = bundle.map_err(|problem| failed(problem.to_string()))?;
         report.warnings.extend(bundle.warning());
-        let bytes = bundle.bytes;
-        let Some(level) = self.compress else {
-            return Ok(bytes);
+        let Some(level) = self.compress.filter(|_| !self.actions.are_dry()) else {
+            return Ok(bundle.pieces);
         };
         let how = Compression {
             level,
             version: match self.rules {
-                Rules::Ours => CompressedBundleVersion::for_any_runtime(bytes.len() as u64),
+                Rules::Ours => {
+                    CompressedBundleVersion::for_any_runtime(pieces::size(&bundle.pieces))
+                }
                 Rules::Llvm(release) if release <= LlvmRelease::V21 => CompressedBundleVersion::V2,
                 Rules::Llvm(_) => CompressedBundleVersion::V3,
             },
             threads: all_processors(),
             ..Compression::default()
         };
-        compressed_bundle::compress(&bytes, how).map_err(|problem| failed(problem.to_string()))
+        let output = self.file(Runtime::Hip);
+        let cannot = |source| LinkError::io(format!("cannot write `{}`", output.display()), source);
+        let mut file = File::create(&output).map_err(cannot)?;
+        let inputs = files.iter().map(|file| Reading::source(file));
+        let inputs = inputs.collect::<io::Result<Vec<_>>>();
+        let inputs = inputs.map_err(|problem| failed(problem.to_string()))?;
+        let size = pieces::size(&bundle.pieces);
+        let reader = PieceSource::new(bundle.pieces, inputs);
+        let written = compressed_bundle::compress_to(how, size, reader, &mut file);
+        written.map_err(|problem| failed(problem.to_string()))?;
+        whole(output, files)
     }
 
     /// Returns the equivalent command, with LLVM's tool or ours, to be read or pasted.
@@ -254,7 +328,7 @@ impl Packing<'_> {
         hip_bundle::entry_id(kind, &image.processor)
     }
 
-    fn sycl(&self, images: &[&Product], products: &[Product]) -> Result<Vec<u8>, LinkError> {
+    fn sycl(&self, images: &[&Product], products: &[Product]) -> Result<Vec<Piece>, LinkError> {
         let failed = |problem: String| LinkError::Container {
             kind: OffloadKind::SYCL,
             problem,
@@ -265,29 +339,46 @@ impl Packing<'_> {
                     .to_owned(),
             ));
         }
-        let mut bytes = Vec::new();
-        for image in images {
-            if !self.actions.are_dry() && Magic::of(&image.bytes) != Magic::OffloadBinary {
-                return Err(failed(format!(
-                    "the device link for {} did not make an offload binary",
-                    target(&image.triple, &image.processor)
-                )));
+        let mut pieces = Vec::new();
+        for (input, image) in images.iter().enumerate() {
+            if !self.actions.are_dry() {
+                let data = Reading::open(&image.file);
+                let data = data.map_err(|problem| failed(problem.to_string()))?;
+                if Magic::at(&data, 0..image.size) != Magic::OffloadBinary {
+                    return Err(failed(format!(
+                        "the device link for {} did not make an offload binary",
+                        target(&image.triple, &image.processor)
+                    )));
+                }
             }
-            bytes.extend_from_slice(&image.bytes);
-            bytes.resize(bytes.len().next_multiple_of(8), 0);
+            pieces.push(Piece::Copy {
+                input,
+                range: 0..image.size,
+            });
+            let end = image.size.next_multiple_of(8);
+            pieces.push(Piece::Zeros(end - image.size));
         }
-        Ok(bytes)
+        Ok(pieces)
     }
 }
 
+/// Adds a whole file to `files`, and returns the piece that copies it.
+fn whole(file: PathBuf, files: &mut Vec<PathBuf>) -> Result<Vec<Piece>, LinkError> {
+    let size = std::fs::metadata(&file).map(|data| data.len());
+    let size =
+        size.map_err(|source| LinkError::io(format!("cannot read `{}`", file.display()), source))?;
+    files.push(file);
+    Ok(vec![Piece::Copy {
+        input: files.len() - 1,
+        range: 0..size,
+    }])
+}
+
 impl Packed {
-    /// Packs an image into an offload binary like LLVM 22.
-    pub(crate) fn new(product: &Product) -> Result<Self, LinkError> {
+    /// Packs an image into an offload binary like LLVM 22. Its pieces copy the product's file as `input`.
+    fn new(product: &Product, input: usize) -> Result<Self, LinkError> {
         let Product {
-            triple,
-            processor,
-            bytes,
-            ..
+            triple, processor, ..
         } = product;
         let strings = [("triple", triple.as_str()), ("arch", processor.as_str())];
         let packed = BinaryImage {
@@ -295,13 +386,18 @@ impl Packed {
             offload_kind: OffloadKind::OPENMP,
             flags: 0,
             strings: &strings,
-            image: bytes,
+            image: &[],
         };
-        let packed = packed.to_bytes_with_range(LlvmRelease::default());
-        let (binary, image) = packed.map_err(|source| LinkError::Input {
+        let packed = packed.to_pieces(product.size, LlvmRelease::default());
+        let (mut binary, image) = packed.map_err(|source| LinkError::Input {
             from: triple.to_owned(),
             source: source.into(),
         })?;
+        for piece in &mut binary {
+            if let Piece::Copy { input: of, .. } = piece {
+                *of = input;
+            }
+        }
         Ok(Self { binary, image })
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use offload_build::tools::Command;
 use offload_formats::container::elf::Machine;
+use offload_formats::format::pieces::Piece;
 
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
@@ -22,8 +23,8 @@ use crate::linker_wrapper::workplace::Workplace;
 pub(crate) struct CSource {
     pub text: String,
     pub file: PathBuf,
-    /// Files of the images, with their bytes.
-    pub blobs: Vec<(PathBuf, Vec<u8>)>,
+    /// Files of the images, with their pieces.
+    pub blobs: Vec<(PathBuf, Vec<Piece>)>,
 }
 
 impl CSource {
@@ -34,13 +35,13 @@ impl CSource {
         workplace: &Workplace,
     ) -> Result<Self, LinkError> {
         let blobs = form.blobs();
-        let blobs: Vec<(PathBuf, Vec<u8>)> = (0..)
+        let blobs: Vec<(PathBuf, Vec<Piece>)> = (0..)
             .zip(blobs)
-            .map(|(index, bytes): (usize, &[u8])| {
+            .map(|(index, pieces): (usize, Vec<Piece>)| {
                 let file = workplace.file(&format!("{name}.{index}.image"));
                 // The assembler resolves relative paths in the folder where the compiler was started.
                 let file = std::path::absolute(&file).unwrap_or(file);
-                (file, bytes.to_vec())
+                (file, pieces)
             })
             .collect();
         let files: Vec<&Path> = blobs.iter().map(|(file, _)| file.as_path()).collect();
@@ -51,10 +52,10 @@ impl CSource {
         })
     }
 
-    /// Writes the files that the compiler reads.
-    pub(crate) fn write(&self, actions: Actions) -> Result<(), LinkError> {
-        for (file, bytes) in &self.blobs {
-            actions.write(file, bytes)?;
+    /// Writes the files that the compiler reads; pieces copy `inputs`.
+    pub(crate) fn write(&self, actions: Actions, inputs: &[PathBuf]) -> Result<(), LinkError> {
+        for (file, pieces) in &self.blobs {
+            actions.write_pieces(file, pieces, inputs)?;
         }
         actions.write(&self.file, self.text.as_bytes())
     }

@@ -1,14 +1,15 @@
 //! Reads images that were linked before, from `--override-image=<kind>=<file>`.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::PathBuf;
 
 use object::elf;
 use offload_formats::container::elf::Elf;
+use offload_formats::format::bytes::ReadAt;
 use offload_formats::names::elf_flags::processor_of;
 use offload_formats::names::{ImageKind, OffloadKind};
 
+use crate::files::Reading;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::plan::containers::Product;
 
@@ -37,16 +38,16 @@ pub(crate) fn products(values: &[OsString]) -> Result<Vec<Product>, LinkError> {
             from: path.to_owned(),
             source,
         };
-        let bytes = fs::read(path).map_err(|source| invalid(source.into()))?;
-        let elf =
-            Elf::parse(&*bytes, 0..bytes.len() as u64).map_err(|source| invalid(source.into()))?;
+        let data = Reading::open(path.as_ref()).map_err(|source| invalid(source.into()))?;
+        let size = (&data).size().unwrap_or(0);
+        let elf = Elf::parse(&data, 0..size).map_err(|source| invalid(source.into()))?;
         let known = MACHINES.iter().find(|(machine, _)| *machine == elf.machine);
         Ok(Product {
             triple: known.map_or("unknown", |(_, triple)| triple).to_owned(),
             processor: processor_of(elf.machine, elf.flags).unwrap_or_default(),
             kinds: vec![kind],
             image_kind: ImageKind::OBJECT,
-            bytes,
+            size,
             file: PathBuf::from(path),
         })
     });

@@ -7,9 +7,12 @@ use object::elf;
 use offload_formats::container::elf::Machine;
 use offload_formats::container::large::ImagePlacement;
 use offload_formats::registration::coff::WindowsAbi;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
+use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::offload_binary::{self, BinaryEntry};
+use offload_formats::format::pieces::{self, Embedded, Piece, PieceSource};
 use offload_formats::names::Triple;
 use offload_formats::registration::fat_binary::{FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::{HipFatBinary, HipSymbols};
@@ -17,7 +20,7 @@ use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenM
 use offload_formats::registration::sycl::{Sycl, SyclImage};
 use offload_formats::registration::{ElfHost, Global, HostFormat, NEEDS_OFFLOAD_LINK};
 
-use crate::files::part;
+use crate::files::Reading;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::host_objects::EntrySection;
 use crate::linker_wrapper::line::arguments::Arguments;
@@ -73,19 +76,19 @@ pub(crate) enum Registration<'a> {
 }
 
 impl Registration<'_> {
-    /// Returns the object file; `None` if it must be compiled from C.
-    pub(crate) fn to_object(&self, way: Way) -> Result<Option<Vec<u8>>, LinkError> {
+    /// Returns the object file in pieces; `None` if it must be compiled from C.
+    pub(crate) fn to_object(&self, way: Way) -> Result<Option<Vec<Piece>>, LinkError> {
         let Way::Object(host, placement) = way else {
             return Ok(None);
         };
         Ok(Some(match (self, host) {
-            (Self::OpenMp(form), _) => form.to_host_object(host, placement)?,
-            (Self::FatBinary(form), _) => form.to_host_object(host, placement)?,
+            (Self::OpenMp(form), _) => form.to_host_pieces(host, placement)?,
+            (Self::FatBinary(form), _) => form.to_host_pieces(host, placement)?,
             (Self::Symbols(form), HostFormat::Elf(machine)) => {
-                form.to_object(ElfHost { machine, placement })?
+                form.to_pieces(ElfHost { machine, placement })?
             }
             (Self::Sycl(form), HostFormat::Elf(machine)) => {
-                form.to_object(ElfHost { machine, placement })?
+                form.to_pieces(ElfHost { machine, placement })?
             }
             (Self::Symbols(_) | Self::Sycl(_), HostFormat::Coff(_)) => return Ok(None),
         }))
@@ -101,14 +104,15 @@ impl Registration<'_> {
         }
     }
 
-    /// Returns the bytes that C source includes from files.
-    pub(crate) fn blobs(&self) -> Vec<&[u8]> {
-        match self {
+    /// Returns the pieces of each file that C source includes.
+    pub(crate) fn blobs(&self) -> Vec<Vec<Piece>> {
+        let blobs: Vec<Embedded<'_>> = match self {
             Self::OpenMp(form) => form.images.iter().map(|image| image.bytes).collect(),
             Self::FatBinary(FatBinary { bytes, .. })
-            | Self::Symbols(HipFatBinary { bytes, .. }) => vec![bytes],
+            | Self::Symbols(HipFatBinary { bytes, .. }) => vec![*bytes],
             Self::Sycl(form) => form.images.iter().map(|image| image.bytes).collect(),
-        }
+        };
+        blobs.into_iter().map(Embedded::to_pieces).collect()
     }
 
     /// Returns the registration in C. It includes `files`, one for each of [`Self::blobs`].
@@ -145,7 +149,7 @@ pub(crate) fn forms(
             let images: Vec<Blob<'_>> = images
                 .iter()
                 .map(|packed| Blob {
-                    bytes: &packed.binary,
+                    bytes: Embedded::Pieces(&packed.binary),
                     image: packed.image.clone(),
                 })
                 .collect();
@@ -164,25 +168,33 @@ pub(crate) fn forms(
             }
             Ok(())
         }
-        ContainerContent::FatBinary(runtime, bytes) => {
+        ContainerContent::FatBinary(runtime, pieces) => {
             let tables = tables.iter().map(|table| HostTable {
                 layout: table.section.layout(),
                 table: table.section.table(relocatable, &table.symbols),
             });
             let tables: Vec<HostTable<'_>> = tables.collect();
-            fat_binary(&entries.hip, (*runtime, bytes), &tables, globals, |form| {
+            let content = (*runtime, Embedded::Pieces(pieces));
+            fat_binary(&entries.hip, content, &tables, globals, |form| {
                 each(kind, form)
             })
         }
-        ContainerContent::Sycl(bytes) => {
-            let invalid = |source: offload_binary::OffloadBinaryError| LinkError::Container {
+        ContainerContent::Sycl(pieces) => {
+            let read = sycl_entries(pieces, &container.files);
+            let entries = read.map_err(|problem| LinkError::Container {
                 kind: container.kind,
-                problem: source.to_string(),
-            };
-            let binaries = offload_binary::walk(&**bytes, 0..bytes.len() as u64);
-            let binaries = binaries.map_err(invalid)?;
-            let images = binaries.iter().flat_map(|binary| &binary.entries);
-            let images: Vec<SyclImage<'_>> = images.map(|entry| sycl_image(bytes, entry)).collect();
+                problem,
+            })?;
+            let images = entries.iter().map(|entry| {
+                let range = entry.image.clone();
+                let image = pieces::replace_inputs(&[Piece::Copy { input: 0, range }], &[pieces]);
+                image.expect("the parser checked the range")
+            });
+            let images: Vec<Vec<Piece>> = images.collect();
+            let images = images.iter().zip(&entries);
+            let images: Vec<SyclImage<'_>> = images
+                .map(|(image, entry)| sycl_image(Embedded::Pieces(image), entry))
+                .collect();
             let form = Registration::Sycl(Sycl {
                 images: &images,
                 section,
@@ -210,7 +222,7 @@ impl<'a> NamedTable<'a> {
 /// symbols.
 fn fat_binary(
     hip: &HipNames,
-    (runtime, bytes): (Runtime, &[u8]),
+    (runtime, bytes): (Runtime, Embedded<'_>),
     tables: &[HostTable<'_>],
     globals: &[Global<'_>],
     each: impl FnOnce(&Registration<'_>) -> Result<(), LinkError>,
@@ -236,10 +248,26 @@ fn fat_binary(
     }))
 }
 
+/// Reads the offload binaries that the device links made: `pieces` of `files`.
+fn sycl_entries(pieces: &[Piece], files: &[PathBuf]) -> Result<Vec<BinaryEntry>, String> {
+    // In a dry run there are none.
+    if pieces::size(pieces) == 0 {
+        return Ok(Vec::new());
+    }
+    let opened = files.iter().map(|file| Reading::source(file));
+    let opened = opened.collect::<io::Result<Vec<_>>>();
+    let opened = opened.map_err(|problem| problem.to_string())?;
+    let data = ReadCache::new(PieceSource::new(pieces.to_vec(), opened));
+    let binaries = offload_binary::walk(&data, 0..pieces::size(pieces));
+    let binaries = binaries.map_err(|problem| problem.to_string())?;
+    let entries = binaries.into_iter().flat_map(|binary| binary.entries);
+    Ok(entries.collect())
+}
+
 /// Returns an image in the offload binary that the device link made.
-fn sycl_image<'a>(bytes: &'a [u8], entry: &'a BinaryEntry) -> SyclImage<'a> {
+fn sycl_image<'a>(bytes: Embedded<'a>, entry: &'a BinaryEntry) -> SyclImage<'a> {
     SyclImage {
-        bytes: part(bytes, &entry.image),
+        bytes,
         kind: entry.image_kind,
         triple: entry.triple(),
         symbols: entry.strings.value("symbols").unwrap_or_default(),
@@ -267,8 +295,8 @@ mod tests {
         let option = bytes.windows(3).position(|part| part == b"-DX").unwrap();
         bytes[option + 2] = 0xe9;
         let binaries = offload_binary::walk(&*bytes, 0..bytes.len() as u64).unwrap();
-        let image = sycl_image(&bytes, &binaries[0].entries[0]);
-        assert_eq!(image.bytes, b"image");
+        let image = sycl_image(Embedded::Bytes(b"image"), &binaries[0].entries[0]);
+        assert_eq!(image.bytes.size(), 5);
         assert_eq!(image.compile_options, b"-D\xe9");
         assert_eq!(image.link_options, b"-DY");
     }

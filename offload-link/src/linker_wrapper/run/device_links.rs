@@ -2,11 +2,13 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 
 use offload_build::tools::{Command, jobserver, spirv, without_rustc};
+use offload_formats::format::bytes::ReadCache;
 
+use crate::files::{Here, Reading, write_pieces};
 use crate::linker_wrapper::actions::Actions;
 use crate::linker_wrapper::choose::groups::Group;
 use crate::linker_wrapper::error::LinkError;
@@ -17,14 +19,14 @@ use crate::linker_wrapper::run::linked_image;
 use crate::linker_wrapper::workplace::Workplace;
 use crate::options::response_file::Quoting;
 
-/// Runs the links, and returns the images in the order of `links`.
+/// Runs the links, and returns the files of the images in the order of `links`.
 pub(crate) fn run(
     links: &[DeviceLink<'_>],
     workplace: &Workplace,
     jobs: Jobs,
     actions: Actions,
     trace: &Trace,
-) -> Result<Vec<Vec<u8>>, LinkError> {
+) -> Result<Vec<PathBuf>, LinkError> {
     let pool = match jobs {
         Jobs::Count(count) => jobserver::Jobs::new(None, count),
         Jobs::Jobserver => jobserver::Jobs::new(
@@ -60,7 +62,7 @@ impl DeviceLink<'_> {
         workplace: &Workplace,
         actions: Actions,
         trace: &Trace,
-    ) -> Result<Vec<u8>, LinkError> {
+    ) -> Result<PathBuf, LinkError> {
         for (path, image) in &self.inputs {
             image.copy_to(path)?;
         }
@@ -96,7 +98,7 @@ impl DeviceLink<'_> {
             problem,
             command: self.commands.last().map(Command::to_string),
         };
-        let image = fs::read(&self.output).map_err(|source| {
+        let image = Reading::open(&self.output).map_err(|source| {
             let file = self.output.display();
             refused(format!("cannot read `{file}`: {source}").into())
         })?;
@@ -104,13 +106,27 @@ impl DeviceLink<'_> {
             triple, processor, ..
         } = self.group;
         linked_image::check(&image, self.kind, triple, processor).map_err(refused)?;
-        if !self.wraps_spirv {
-            return Ok(image);
+        match self.wraps_spirv {
+            true => self.wrap(&image),
+            false => Ok(self.output.clone()),
         }
-        spirv::openmp_image(&image, "", "").map_err(|error| LinkError::Input {
+    }
+
+    /// Writes the file in which OpenMP's runtime takes SPIR-V, and returns its path.
+    fn wrap(&self, module: &ReadCache<Here>) -> Result<PathBuf, LinkError> {
+        let wrapped = spirv::openmp_image(module, "", "").map_err(|error| LinkError::Input {
             from: self.output.display().to_string(),
             source: error.into(),
-        })
+        })?;
+        let mut path = self.output.clone().into_os_string();
+        path.push(".elf");
+        let path = PathBuf::from(path);
+        let written = File::create(&path)
+            .and_then(|file| write_pieces(&file, &wrapped, std::slice::from_ref(&self.output)));
+        written.map_err(|source| {
+            LinkError::io(format!("cannot write `{}`", path.display()), source)
+        })?;
+        Ok(path)
     }
 }
 

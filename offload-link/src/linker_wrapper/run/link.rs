@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use offload_build::tools::Command;
 use offload_formats::container::elf::Machine;
 use offload_formats::escape::terminal;
+use offload_formats::format::pieces;
 use offload_formats::names::{OffloadKind, Triple};
 
 use crate::linker_wrapper::choose::host_entries::HostEntries;
@@ -29,7 +30,7 @@ use crate::linker_wrapper::plan::placement::PlacedImages;
 use crate::linker_wrapper::plan::registration::{self, Registration, Way};
 use crate::linker_wrapper::plan::rpath;
 use crate::linker_wrapper::plan::runtime::{RuntimeFolders, runtime_libraries};
-use crate::linker_wrapper::report::fates::{Fate, Report, write_beside};
+use crate::linker_wrapper::report::fates::{Fate, Report};
 use crate::linker_wrapper::report::shown::Shown;
 use crate::linker_wrapper::report::trace::Trace;
 use crate::linker_wrapper::run::host_linker;
@@ -88,7 +89,7 @@ impl Link<'_> {
         let links = self.plan(&images, entries.clang, &workplace, report)?;
         let made = self.make(&links, &workplace, rules)?;
         let mut products = Vec::new();
-        for (link, bytes) in links.into_iter().zip(made) {
+        for (link, file) in links.into_iter().zip(made) {
             if link.group.kinds.is_empty() {
                 report.warnings.push(format!(
                     "the image for {} has a kind without a runtime: not registered",
@@ -101,8 +102,8 @@ impl Link<'_> {
                 processor: link.group.processor.clone(),
                 kinds: link.group.kinds.clone(),
                 image_kind: link.kind,
-                bytes,
-                file: link.output,
+                size: self.size(&file)?,
+                file,
             });
         }
         self.finish(products, entries, rules, report, &files, &workplace)
@@ -147,13 +148,22 @@ impl Link<'_> {
         Ok(links)
     }
 
-    /// Runs or shows the device links, and returns the images in their order.
+    /// Returns the size of a linked image in bytes; 0 in a dry run.
+    fn size(&self, image: &Path) -> Result<u64, LinkError> {
+        if self.actions.are_dry() {
+            return Ok(0);
+        }
+        let size = std::fs::metadata(image).map(|data| data.len());
+        size.map_err(|source| LinkError::io(format!("cannot read `{}`", image.display()), source))
+    }
+
+    /// Runs or shows the device links, and returns the files of the images in their order.
     fn make(
         &self,
         links: &[DeviceLink<'_>],
         workplace: &Workplace,
         rules: Rules,
-    ) -> Result<Vec<Vec<u8>>, LinkError> {
+    ) -> Result<Vec<PathBuf>, LinkError> {
         let options = &self.arguments.options;
         if self.actions.are_dry() {
             for link in links {
@@ -168,7 +178,7 @@ impl Link<'_> {
                     .chain(&link.commands)
                     .for_each(|command| self.actions.show(command));
             }
-            return Ok(vec![Vec::new(); links.len()]);
+            return Ok(links.iter().map(|link| link.output.clone()).collect());
         }
         let usual = match self.arguments.position {
             Position::Driver => Jobs::Jobserver,
@@ -201,7 +211,6 @@ impl Link<'_> {
             keep: options.save_temps,
         };
         let containers = packing.pack(&products, report)?;
-        drop(products); // as large as the containers
         if options.emit_fatbin_only {
             return self.emit(&containers);
         }
@@ -293,10 +302,10 @@ impl Link<'_> {
 
     /// Writes the container instead of a program.
     fn emit(&self, containers: &[Container]) -> Result<u8, LinkError> {
-        let content = match containers {
+        let container = match containers {
             _ if self.actions.are_dry() => return Ok(0),
             [] => return Ok(0),
-            [only] => &only.content,
+            [only] => only,
             several => {
                 let kinds = several.iter().map(|container| container.kind.name());
                 return Err(LinkError::Option(format!(
@@ -305,7 +314,7 @@ impl Link<'_> {
                 )));
             }
         };
-        let bytes = match content {
+        let pieces = match &container.content {
             ContainerContent::OpenMp(images) => match images.as_slice() {
                 [only] => &only.binary,
                 _ => {
@@ -314,9 +323,12 @@ impl Link<'_> {
                     ));
                 }
             },
-            ContainerContent::FatBinary(_, bytes) | ContainerContent::Sycl(bytes) => bytes,
+            ContainerContent::FatBinary(_, pieces) | ContainerContent::Sycl(pieces) => pieces,
         };
-        write_beside(&self.arguments.output_path(), bytes).map(|()| 0)
+        let path = self.arguments.output_path();
+        files::write_pieces_beside(&path, pieces, &container.files)
+            .map(|()| 0)
+            .map_err(|source| LinkError::io(format!("cannot write `{}`", path.display()), source))
     }
 
     fn host_link(
@@ -329,6 +341,16 @@ impl Link<'_> {
     ) -> Result<u8, LinkError> {
         let arguments = &self.arguments;
         let host = host::machine(arguments, self.inputs.host);
+        let in_memory = match arguments.options.print_registration {
+            true => containers.iter().map(Container::in_memory).collect(),
+            false => Ok(Vec::new()),
+        };
+        let in_memory: Vec<Container> =
+            in_memory.map_err(|source| LinkError::io("cannot read an image", source))?;
+        let containers = match arguments.options.print_registration {
+            true => &in_memory,
+            false => containers,
+        };
         let mut flags = Vec::new();
         // LLVM's command lines do not have this option, and its tests compare the lines.
         let as_llvm = self.actions.show_as_llvm();
@@ -342,8 +364,10 @@ impl Link<'_> {
         for _ in 0..2 {
             let mut objects = Vec::new();
             for container in containers {
-                registration::forms(&entries, container, arguments.relocatable, |name, form| {
+                let relocatable = arguments.relocatable;
+                registration::forms(&entries, container, relocatable, |name, form| {
                     let way = Way::of(host, arguments, placed.placement);
+                    let form = (form, container.files.as_slice());
                     objects.push(self.registration(name, form, way, host, workplace)?);
                     Ok(())
                 })?;
@@ -389,11 +413,8 @@ impl Link<'_> {
         let mut total = 0;
         for container in containers {
             registration::forms(entries, container, arguments.relocatable, |_, form| {
-                total += form
-                    .blobs()
-                    .iter()
-                    .map(|blob| blob.len() as u64)
-                    .sum::<u64>();
+                let blobs = form.blobs();
+                total += blobs.iter().map(|blob| pieces::size(blob)).sum::<u64>();
                 Ok(())
             })?;
         }
@@ -404,11 +425,11 @@ impl Link<'_> {
         host_linker::elf_linker(&self.arguments, &self.linker)
     }
 
-    /// Makes the object that registers a container, and returns its path.
+    /// Makes the object that registers a container, whose pieces copy `files`, and returns its path.
     fn registration(
         &self,
         name: &str,
-        form: &Registration<'_>,
+        (form, files): (&Registration<'_>, &[PathBuf]),
         way: Way,
         host: Machine,
         workplace: &Workplace,
@@ -419,11 +440,11 @@ impl Link<'_> {
         if options.print_registration {
             self.print_registration(name, form, host, workplace)?;
         }
-        if let Some(bytes) = form.to_object(way)? {
+        if let Some(pieces) = form.to_object(way)? {
             let shown = object.display();
             self.actions
                 .note(format_args!("registration object {shown}"));
-            self.actions.write(&object, &bytes)?;
+            self.actions.write_pieces(&object, &pieces, files)?;
             return Ok(object);
         }
         let source = CSource::of(form, name, workplace)?;
@@ -431,7 +452,7 @@ impl Link<'_> {
             return Ok(object); // LLVM does this in its own process
         }
         let command = source.compile(arguments, &self.linker, host, &object)?;
-        source.write(self.actions)?;
+        source.write(self.actions, files)?;
         let compiled = self.actions.run(&command, workplace);
         compiled.map_err(LinkError::RegistrationFromC)?;
         Ok(object)

@@ -1,28 +1,30 @@
-//! Checks the image of a device link before it goes into a program, which might not start or not use it.
+//! Checks the image of a device link by its headers before it goes into a program, which might not start or not use it.
 
 use offload_build::tools;
+use offload_formats::format::bytes::ReadAt;
 use offload_formats::format::magic::Magic;
 use offload_formats::names::{ImageKind, TargetId, Triple};
 
 type ImageProblem = Box<dyn std::error::Error + Send + Sync>;
 
 /// Tells whether a runtime can load `image`, of this kind, for the target.
-pub(crate) fn check(
-    image: &[u8],
+pub(crate) fn check<'d, R: ReadAt<'d>>(
+    image: R,
     kind: ImageKind,
     triple: &str,
     processor: &str,
 ) -> Result<(), ImageProblem> {
-    let magic = Magic::of(image);
+    let size = image.size().unwrap_or(0);
+    let magic = Magic::at(image, 0..size);
     let triple = Triple::parse(triple)?;
     match magic {
-        _ if image.is_empty() => Err("it is empty".into()),
+        _ if size == 0 => Err("it is empty".into()),
         // Runtimes that compile accept it for any kind.
         Magic::Bitcode => Ok(()),
         _ if kind == ImageKind::BITCODE => Err("it is not bitcode".into()),
         // Packing checks these formats.
         _ if triple.arch().starts_with("spirv") || has_other_objects(&triple) => Ok(()),
-        Magic::Elf if image.get(4) != Some(&CLASS_32) => {
+        Magic::Elf if image.read_at(4, 1) != Some(&[CLASS_32]) => {
             // Device linkers check processors that do not have the form of target IDs.
             let id = TargetId::parse(processor).or_else(|_| TargetId::parse(""))?;
             Ok(tools::check(image, &triple, &id, &Default::default())?)

@@ -4,7 +4,7 @@
 //! register the entries: sections of offload binaries become ordinary ones, and the entry section gets a name without
 //! a table.
 
-use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 use object::elf;
@@ -13,11 +13,13 @@ use offload_build::tools::Command;
 use offload_formats::container::elf::{
     Elf, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, rename_section,
 };
+use offload_formats::format::bytes::{ReadAt, ReadCache};
 use offload_formats::format::offload_entry::EntryLayout;
+use offload_formats::format::pieces::{self, Piece, PieceSource};
 
+use crate::files::{self, Reading};
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::host_objects::EntrySection;
-use crate::linker_wrapper::report::fates::write_beside;
 use crate::linker_wrapper::tool::Rules;
 
 /// Name of an entry section in a finished object. The table is named by the section's symbol and size, so two such
@@ -58,18 +60,20 @@ pub(crate) fn finish(path: &Path, tables: &mut [EntrySection]) -> Result<bool, L
         from: path.display().to_string(),
         source,
     };
-    let mut bytes = fs::read(path).map_err(|source| invalid(source.into()))?;
+    let open = || Reading::source(path).map_err(|source| invalid(source.into()));
     let mut found = Vec::new();
-    {
-        let elf =
-            Elf::parse(&*bytes, 0..bytes.len() as u64).map_err(|source| invalid(source.into()))?;
+    let mut pieces = {
+        let data = ReadCache::new(open()?);
+        let range = 0..(&data).size().unwrap_or(0);
+        let elf = Elf::parse(&data, range.clone()).map_err(|source| invalid(source.into()))?;
         for table in tables.iter() {
             let section = elf
                 .find(table.name)
                 .map_err(|source| invalid(source.into()))?;
             found.push(section.map_or(0, |section| section.size));
         }
-    }
+        vec![Piece::Copy { input: 0, range }]
+    };
     let mut right = true;
     for (table, size) in tables.iter_mut().zip(found) {
         right &= table.size == size;
@@ -78,32 +82,42 @@ pub(crate) fn finish(path: &Path, tables: &mut [EntrySection]) -> Result<bool, L
     if !right {
         return Ok(false);
     }
+    let edited = |pieces: &[Piece]| -> Result<_, LinkError> {
+        let data = ReadCache::new(PieceSource::new(pieces.to_vec(), vec![open()?]));
+        Ok((data, 0..pieces::size(pieces)))
+    };
     for table in &*tables {
-        bytes = rename_section(&bytes, table.name, FINISHED)
+        let (data, range) = edited(&pieces)?;
+        let renamed = rename_section(&data, range, table.name, FINISHED)
             .map_err(|source| invalid(source.into()))?;
+        pieces = pieces::replace_inputs(&renamed, &[&pieces]).expect("it renames these pieces");
     }
-    close_sections(&mut bytes).ok_or_else(|| invalid("section headers are missing".into()))?;
-    write_beside(path, &bytes)?;
+    let (data, range) = edited(&pieces)?;
+    let closed = close_sections(&data, range);
+    let closed = closed.ok_or_else(|| invalid("section headers are missing".into()))?;
+    let pieces = pieces::replace_inputs(&closed, &[&pieces]).expect("it changes these pieces");
+    files::write_pieces_beside(path, &pieces, &[path.to_owned()])
+        .map_err(|source| LinkError::io(format!("cannot write `{}`", path.display()), source))?;
     Ok(true)
 }
 
 /// Makes ordinary sections of sections with offload binaries, which the last link would remove.
-fn close_sections(bytes: &mut [u8]) -> Option<()> {
-    let header = elf::FileHeader64::<object::Endianness>::parse(&*bytes).ok()?;
+fn close_sections<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<Vec<Piece>> {
+    let header = data.read_at(0, size_of::<FileHeader64>() as u64)?;
+    let header = FileHeader64::parse(header).ok()?;
     let headers = header.e_shoff(header.endian().ok()?);
-    let elf = Elf::parse(&*bytes, 0..bytes.len() as u64).ok()?;
-    let waiting: Vec<u64> = elf
+    let elf = Elf::parse(data, range.clone()).ok()?;
+    let waiting = elf
         .sections()
-        .filter(|section| section.section_type == SHT_LLVM_OFFLOADING && !section.allocated())
-        .map(|section| headers + u64::from(section.index) * SECTION_HEADER + SH_TYPE)
-        .collect();
-    for at in waiting {
-        let start = usize::try_from(at).ok()?;
-        let place = bytes.get_mut(start..start.checked_add(4)?)?;
-        place.copy_from_slice(&elf::SHT_PROGBITS.0.to_le_bytes());
-    }
-    Some(())
+        .filter(|section| section.section_type == SHT_LLVM_OFFLOADING && !section.allocated());
+    let changes = waiting.map(|section| {
+        let at = headers + u64::from(section.index) * SECTION_HEADER + SH_TYPE;
+        (at, elf::SHT_PROGBITS.0.to_le_bytes().to_vec())
+    });
+    Some(pieces::changed(range, changes.collect()))
 }
+
+type FileHeader64 = elf::FileHeader64<object::Endianness>;
 
 /// Size of a section header in bytes, and the offset of its type.
 const SECTION_HEADER: u64 = 64;

@@ -3,7 +3,7 @@
 
 use crate::steps::host_objects::entries::table::{Entries, EntryPlace, Named, no_size};
 use offload_formats::container::coff::{CoffError, Object};
-use offload_formats::format::bytes::Cursor;
+use offload_formats::format::bytes::{Cursor, ReadAt};
 use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -88,8 +88,11 @@ pub(crate) fn entry_sections(
 }
 
 /// The offload entries of each section that has some.
-pub(crate) fn sections(bytes: &[u8]) -> Result<Vec<Entries>, Problem> {
-    let object = Object::read(bytes, 0..bytes.len() as u64)?;
+pub(crate) fn sections<'d, R: ReadAt<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<Entries>, Problem> {
+    let object = Object::read(data, range)?;
     let all = entries(&object);
     let mut found = Vec::new();
     for (number, section, content) in entry_sections(&object) {
@@ -103,7 +106,7 @@ pub(crate) fn sections(bytes: &[u8]) -> Result<Vec<Entries>, Problem> {
         let mut named = BTreeMap::new();
         for entry in here {
             let start = content.start.saturating_add(entry.value.into());
-            let mut cursor = Cursor::new(bytes, start..content.end);
+            let mut cursor = Cursor::new(data, start..content.end);
             let read = OffloadEntry::read(&mut cursor, layout);
             let read = read.map_err(|_| Problem::Entries(no_size(section)))?;
             let name = OffloadEntry::name_of(entry.symbol.as_bytes());

@@ -2,13 +2,17 @@
 
 use crate::steps::host_objects::entries::table::{Entries, EntryPlace, Named, no_size};
 use offload_formats::container::elf::{Elf, ElfEntrySection, SymbolTable};
-use offload_formats::format::bytes::Cursor;
+use offload_formats::format::bytes::{Cursor, ReadAt};
 use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Returns the offload entries of each section that has some.
-pub(crate) fn sections(bytes: &[u8]) -> Result<Vec<Entries>, String> {
-    let elf = Elf::parse(bytes, 0..bytes.len() as u64);
+pub(crate) fn sections<'d, R: ReadAt<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<Entries>, String> {
+    let elf = Elf::parse(data, range);
     let found = elf.and_then(|elf| elf.entry_sections(&elf.symbols(SymbolTable::All)?));
     let found = found.map_err(|error| error.to_string())?;
     let entries = found.into_iter().map(|found| {

@@ -6,11 +6,10 @@ mod table;
 
 pub(crate) use crate::steps::host_objects::entries::table::{Entries, EntryPlace, Named};
 
-use crate::error;
 use crate::error::Error;
+use crate::readable::Readable;
 use offload_formats::format::magic::Magic;
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 impl Entries {
@@ -18,8 +17,8 @@ impl Entries {
     pub(crate) fn of(objects: &[PathBuf]) -> Result<Option<Self>, Error> {
         let mut found: Option<Self> = None;
         for path in objects {
-            let bytes = fs::read(path).map_err(error::io(path))?;
-            for section in sections(path, &bytes)? {
+            let object = Readable::open(path)?;
+            for section in sections(&object)? {
                 match &mut found {
                     None => found = Some(section),
                     Some(known) => known.join(section).map_err(|text| wrong(path, &text))?,
@@ -31,18 +30,20 @@ impl Entries {
 }
 
 /// Returns whether a host object has kernels or globals, which a registration must know.
-pub(crate) fn has_entries(path: &Path, bytes: &[u8]) -> Result<bool, Error> {
-    let sections = sections(path, bytes)?;
+pub(crate) fn has_entries(object: &Readable) -> Result<bool, Error> {
+    let sections = sections(object)?;
     Ok(sections.iter().any(|section| !section.named.is_empty()))
 }
 
 /// Returns the offload entries of each section of a host object.
-fn sections(path: &Path, bytes: &[u8]) -> Result<Vec<Entries>, Error> {
-    let sections = match Magic::of(bytes) {
-        Magic::Elf => elf::sections(bytes),
-        _ => coff::sections(bytes).map_err(|error| error.to_string()),
+fn sections(object: &Readable) -> Result<Vec<Entries>, Error> {
+    let (data, range) = (object.data(), 0..object.size());
+    let sections = match Magic::at(data, range.clone()) {
+        Magic::Elf => elf::sections(data, range),
+        _ => coff::sections(data, range).map_err(|error| error.to_string()),
     };
-    sections.map_err(|problem| wrong(path, &problem))
+    object.check()?;
+    sections.map_err(|problem| wrong(object.path(), &problem))
 }
 
 fn wrong(path: &Path, problem: &dyn fmt::Display) -> Error {

@@ -5,38 +5,36 @@
 //! the last link registers only aliases get new names: for `lld-link` two of one name are an error.
 
 use crate::error::Error;
+use crate::readable::Readable;
 use crate::steps::host_objects::entries::coff::{entries, entry_sections};
 use crate::steps::host_objects::own::{DEVICE_STUB, Own, Symbols, stub_of};
 use offload_formats::container::coff::{CoffError, Object};
-use offload_formats::format::pieces;
+use offload_formats::format::pieces::Piece;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::Path;
 
 /// Section of entries whose start and end are unused.
 const ENTRIES: &str = ".rdata$offload_entries";
 
 impl Own {
-    pub(crate) fn apply_to_coff(
-        &self,
-        objects: &[(PathBuf, Vec<u8>)],
-    ) -> Result<Vec<Vec<u8>>, Error> {
-        let wrong = |path: &PathBuf| {
+    pub(crate) fn apply_to_coff(&self, objects: &[Readable]) -> Result<Vec<Vec<Piece>>, Error> {
+        let wrong = |path: &Path| {
             let path = path.display().to_string();
             move |error: CoffError| Error::because(path, error)
         };
         let mut read = Vec::new();
-        for (path, bytes) in objects {
-            let range = 0..bytes.len() as u64;
-            let object = Object::read(bytes.as_slice(), range).map_err(wrong(path))?;
-            read.push((path, bytes, object));
+        for file in objects {
+            let object = Object::read(file.data(), 0..file.size());
+            file.check()?;
+            read.push((file.path(), object.map_err(wrong(file.path()))?));
         }
         let mut own = BTreeSet::new();
         let is_own = self.symbols != Symbols::None;
         let objects = read.iter().filter(|_| is_own);
-        objects.for_each(|(_, _, object)| defined(object, self.symbols, &mut own));
+        objects.for_each(|(_, object)| defined(object, self.symbols, &mut own));
         let mut seen = BTreeSet::new();
         let mut all = Vec::new();
-        for (number, (path, bytes, mut object)) in (0..).zip(read) {
+        for (number, (path, mut object)) in (0..).zip(read) {
             let names = self.names(number, &object, &own, &mut seen);
             let sections = self.sections(&object, &own);
             names
@@ -45,10 +43,7 @@ impl Own {
             sections
                 .iter()
                 .for_each(|(number, name)| object.rename_section(*number, name));
-            let pieces = object.write().map_err(wrong(path))?;
-            let written = pieces::to_bytes(&pieces, &[bytes]);
-            let damaged = || Error::new(format_args!("{}: is cut off", path.display()));
-            all.push(written.ok_or_else(damaged)?);
+            all.push(object.write().map_err(wrong(path))?);
         }
         Ok(all)
     }

@@ -1,12 +1,16 @@
 //! The own names of a joined ELF object.
 
+use crate::readable::Readable;
 use crate::steps::host_objects::own::{DEVICE_STUB, Own, Symbols, stub_of};
 use object::elf as elf_names;
-use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolFlags};
+use object::{Object, ObjectSection, ObjectSymbol, ReadRef, RelocationTarget, SymbolFlags};
 use offload_formats::container::elf;
 use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};
+use offload_formats::format::pieces::{self, Piece};
 use std::collections::BTreeSet;
 use std::error::Error;
+use std::fs::File;
+use std::path::Path;
 
 /// Prefixes of what nvcc's objects define for each other by names of their sources, weak because whatever registers a
 /// program's kernels
@@ -16,21 +20,26 @@ const NVCC: [&str; 3] = ["__fatbinwrap_", "__cudaRegisterLinkedBinary_", "hostRe
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 impl Own {
-    pub(crate) fn apply_to_elf(&self, object: &[u8]) -> Result<Vec<u8>> {
-        let symbols = self.of(object)?;
+    pub(crate) fn apply_to_elf(&self, object: &Readable) -> Result<Vec<Piece>> {
+        let symbols = self.of(object.path())?;
         let rename = |name: &str| symbols.contains(name).then(|| self.name(name));
-        let object = elf::rename_symbols(object, rename)?;
+        let renamed = elf::rename_symbols(object.data(), 0..object.size(), rename)?;
         if matches!(self.symbols, Symbols::OfNvcc | Symbols::OfStubs) {
-            return Ok(object);
+            return Ok(renamed);
         }
+        let object = Readable::edited(object.path(), renamed.clone())?;
         let section = entry_section(&object)?;
         let name = format!("{section}_{}", self.suffix);
-        Ok(elf::rename_section(&object, &section, &name)?)
+        let pieces = elf::rename_section(object.data(), 0..object.size(), &section, &name);
+        object.check()?;
+        let pieces = pieces::replace_inputs(&pieces?, &[&renamed]);
+        Ok(pieces.expect("the section is renamed in these pieces"))
     }
 
     /// Returns the module's own symbols that an object defines.
-    fn of(&self, object: &[u8]) -> object::Result<BTreeSet<String>> {
-        let file = object::File::parse(object)?;
+    fn of(&self, object: &Path) -> Result<BTreeSet<String>> {
+        let data = object::ReadCache::new(File::open(object)?);
+        let file = object::File::parse(&data)?;
         let registered = match self.symbols {
             Symbols::None => return Ok(BTreeSet::new()),
             Symbols::OfEntries => registered(&file)?,
@@ -63,10 +72,12 @@ impl Own {
 }
 
 /// Returns the name of an object's entry section.
-fn entry_section(object: &[u8]) -> Result<String> {
-    let file = object::File::parse(object)?;
-    let names = file.sections().filter_map(|section| section.name().ok());
-    let found = names.into_iter().find(|name| is_entry_section(name));
+fn entry_section(object: &Readable) -> Result<String> {
+    let file = elf::Elf::parse(object.data(), 0..object.size())?;
+    let names = file.names()?;
+    let named = file.sections().skip(1);
+    let mut named = named.filter_map(|section| std::str::from_utf8(names.of(&section).ok()?).ok());
+    let found = named.find(|name| is_entry_section(name));
     // The objects joined in it had one, or there would have been no registration.
     let found = found.ok_or("the joined object has no section of offload entries")?;
     Ok(found.to_owned())
@@ -77,7 +88,7 @@ fn is_entry_section(name: &str) -> bool {
 }
 
 /// The symbols that entries refer to, as far as other objects see them.
-fn registered(file: &object::File<'_>) -> object::Result<BTreeSet<String>> {
+fn registered<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> object::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     let is_entries = |name: object::Result<&str>| name.is_ok_and(is_entry_section);
     let sections = file.sections();
@@ -96,7 +107,7 @@ fn registered(file: &object::File<'_>) -> object::Result<BTreeSet<String>> {
 }
 
 /// Returns the names of the kernels that functions of an object launch.
-fn kernels(file: &object::File<'_>) -> object::Result<BTreeSet<String>> {
+fn kernels<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> object::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for symbol in file.symbols() {
         names.extend(stub_of(symbol.name()?));

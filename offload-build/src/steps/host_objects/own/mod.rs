@@ -4,7 +4,8 @@ mod coff;
 mod elf;
 
 use crate::error::Error;
-use std::path::PathBuf;
+use crate::readable::Readable;
+use offload_formats::format::pieces::Piece;
 
 /// Names that keep a module's entries apart from those of others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,15 +43,17 @@ impl Own {
         }
     }
 
-    /// Returns all objects of a module, given by their paths, with its own names.
-    pub(crate) fn apply(&self, objects: Vec<(PathBuf, Vec<u8>)>) -> Result<Vec<Vec<u8>>, Error> {
-        match objects.as_slice() {
+    /// Returns all objects of a module with its own names, in pieces; input 0 of each is the object.
+    pub(crate) fn apply(&self, objects: &[Readable]) -> Result<Vec<Vec<Piece>>, Error> {
+        match objects {
             // Joined already.
-            [(path, object)] => {
-                let wrong = |error| Error::because(path.display(), error);
-                Ok(vec![self.apply_to_elf(object).map_err(wrong)?])
+            [object] => {
+                let wrong = |error| Error::because(object.path().display(), error);
+                let edited = self.apply_to_elf(object);
+                object.check()?;
+                Ok(vec![edited.map_err(wrong)?])
             }
-            _ => self.apply_to_coff(&objects),
+            _ => self.apply_to_coff(objects),
         }
     }
 }

@@ -1,0 +1,208 @@
+//! Large images: no link, registration, bundle or package reads one into memory. Every program here, and every program that
+//! it starts, gets 64 MiB of address space: half of an image. Images are files with holes.
+
+use std::fs::{self, File, OpenOptions};
+use std::num::NonZeroU64;
+use std::os::unix::fs::{FileExt, symlink};
+use std::process::Output;
+
+use super::large_archives::{BUNDLER, MIB, OBJECT, Place, WRAPPER, errors, id};
+use offload_formats::container::elf::Elf;
+use offload_formats::format::bundle::BundleLayout;
+use offload_formats::format::bytes::{ReadAt, ReadCache};
+
+const PACKAGER: &str = env!("CARGO_BIN_EXE_offload-packager");
+const CARGO: &str = env!("CARGO_BIN_EXE_cargo-offload");
+
+const IMAGE: u64 = 128 * MIB;
+/// Address space of a program in KiB.
+const LIMIT: u64 = 64 << 10;
+/// Last bytes of an image, after the hole.
+const END: &[u8] = b"end of the image";
+const HOST: &str = "host-x86_64-unknown-linux-gnu-";
+
+/// Large images for each machine, large bundles of one, and programs that stand for linkers and compilers.
+fn place() -> Place {
+    let place = Place::new("");
+    for (name, machine, flags) in [("gfx906", 224, 0x2f_u32), ("sm_80", 190, 0x0050_0550)] {
+        let mut image = OBJECT.to_vec();
+        image[0x12] = machine;
+        image[0x30..0x34].copy_from_slice(&flags.to_le_bytes());
+        place.write(format!("image-{name}"), image);
+        end_with(&place, &format!("image-{name}"), IMAGE);
+    }
+    for kind in ["hip", "openmp"] {
+        let ids = [(HOST, 0), (&*id("gfx906").replace("hip", kind), IMAGE)];
+        let layout = BundleLayout::new(ids, NonZeroU64::MIN).unwrap();
+        let size = layout.size();
+        place.write(format!("{kind}.bc"), [&layout.head, OBJECT].concat());
+        end_with(&place, &format!("{kind}.bc"), size);
+    }
+    // What clang makes of a registration in C.
+    place.write("image-", b"");
+    // The output of a link is its registration.
+    let registration = "for a; do case $a in *.image.wrapper.o) cp \"$a\" output;; esac; done";
+    place.script("ld", registration);
+    symlink(WRAPPER, place.path("bin/llvm-offload-wrapper")).unwrap();
+    place
+}
+
+/// Makes a file larger by a hole and [`END`] after it.
+fn end_with(place: &Place, name: &str, size: u64) {
+    let file = OpenOptions::new().write(true).open(place.path(name));
+    let at = size - END.len() as u64;
+    file.unwrap().write_all_at(END, at).unwrap();
+}
+
+/// Runs a program with little memory. glibc reserves address space for each thread, so all threads share one heap.
+fn limited(place: &Place, program: &str, args: &[&str]) -> Output {
+    let script =
+        format!("ulimit -v {LIMIT}; MALLOC_ARENA_MAX=1; export MALLOC_ARENA_MAX; exec \"$@\"");
+    let mut shell = place.command("sh");
+    shell.args(["-c", &script, "sh", program]).args(args);
+    shell.output().unwrap()
+}
+
+fn succeeds(place: &Place, program: &str, args: &[&str]) {
+    let done = limited(place, program, args);
+    assert!(
+        done.status.success(),
+        "{program} {args:?}: {}",
+        errors(&done)
+    );
+}
+
+/// Checks that a file has this section, which ends with the image.
+fn has_image(place: &Place, name: &str, section: &str) {
+    let data = ReadCache::new(File::open(place.path(name)).unwrap());
+    let elf = Elf::parse(&data, 0..(&data).size().unwrap()).unwrap();
+    let section = elf.find(section).unwrap().unwrap();
+    assert!(section.size >= IMAGE, "{name}");
+    let end = section.offset + section.size;
+    let size = END.len() as u64;
+    assert_eq!((&data).read_at(end - size, size), Some(END), "{name}");
+}
+
+fn is_image(place: &Place, name: &str) {
+    let file = File::open(place.path(name)).unwrap();
+    let mut end = [0; END.len()];
+    file.read_exact_at(&mut end, IMAGE - END.len() as u64)
+        .unwrap();
+    assert_eq!((&end[..], file.metadata().unwrap().len()), (END, IMAGE));
+}
+
+#[test]
+fn links_large_images_in_little_memory() {
+    let place = place();
+    let (ours, llvm) = ("bin/offload-ld", "bin/clang-linker-wrapper");
+    let [hip, openmp, cuda] = [
+        "--override-image=hip=image-gfx906",
+        "--override-image=openmp=image-gfx906",
+        "--override-image=cuda=image-sm_80",
+    ];
+    let cases: [(&str, &[&str], &str); 8] = [
+        (ours, &["hip.bc"], ".hip_fatbin"),
+        (llvm, &["hip.bc"], ".hip_fatbin"),
+        (ours, &["openmp.bc"], ".llvm.offloading"),
+        (ours, &[hip], ".hip_fatbin"),
+        (ours, &[openmp], ".llvm.offloading"),
+        (ours, &[openmp, "-r"], ".offloading.images"),
+        (ours, &[cuda], ".nv_fatbin"),
+        (ours, &["openmp.bc", "--save-temps"], ".llvm.offloading"),
+    ];
+    for (tool, args, section) in cases {
+        succeeds(
+            &place,
+            tool,
+            &[&["--linker-path=./ld", "-o", "output"], args].concat(),
+        );
+        has_image(&place, "output", section);
+        fs::remove_file(place.path("output")).unwrap();
+    }
+    let from_c = [
+        "--linker-path=./ld",
+        "-o",
+        "output",
+        "--linker-wrapper-from-c",
+    ];
+    succeeds(&place, ours, &[&from_c[..], &[hip]].concat());
+    let only = ["--emit-fatbin-only", "-o", "output", hip];
+    succeeds(&place, ours, &only);
+    let size = fs::metadata(place.path("output")).unwrap().len();
+    assert_eq!(size, 4096 + IMAGE);
+    assert_eq!(place.left(), 0);
+}
+
+#[test]
+fn registers_large_images_in_little_memory() {
+    let place = place();
+    for (kind, input, section) in [
+        ("openmp", "image-gfx906", ".llvm.offloading"),
+        ("hip", "hip.bc", ".hip_fatbin"),
+        ("cuda", "image-sm_80", ".nv_fatbin"),
+    ] {
+        let kind = format!("--kind={kind}");
+        for output in ["r.o", "r.c"] {
+            let args = [&*kind, "-o", output, input];
+            succeeds(&place, "bin/llvm-offload-wrapper", &args);
+        }
+        has_image(&place, "r.o", section);
+    }
+}
+
+#[test]
+fn packs_and_bundles_large_images_in_little_memory() {
+    let place = place();
+    let target = "triple=amdgcn-amd-amdhsa,arch=gfx906,kind=openmp";
+    let pack = format!("--image=file=image-gfx906,{target}");
+    succeeds(&place, PACKAGER, &["-o", "packed.bin", &pack]);
+    succeeds(&place, PACKAGER, &["--list", "packed.bin"]);
+    let extract = format!("--image=file=extracted,{target}");
+    succeeds(&place, PACKAGER, &["packed.bin", &extract]);
+    is_image(&place, "extracted");
+    let into_archive = format!("--image=file=extracted.a,{target}");
+    succeeds(
+        &place,
+        PACKAGER,
+        &["packed.bin", "--archive", &into_archive],
+    );
+
+    place.write("host.o", OBJECT);
+    let gpu = id("gfx906");
+    let targets = format!("-targets={HOST},{gpu}");
+    let only = format!("-targets={gpu}");
+    for (kind, host) in [("bc", "/dev/null"), ("o", "host.o")] {
+        let (kind, host) = (format!("-type={kind}"), format!("-input={host}"));
+        let image = "-input=image-gfx906";
+        let bundle = [&*kind, &targets, &host, image, "-output=bundled"];
+        succeeds(&place, BUNDLER, &bundle);
+        succeeds(&place, BUNDLER, &["-list", &kind, "-input=bundled"]);
+        let unbundle = [
+            "-unbundle",
+            &*kind,
+            &only,
+            "-input=bundled",
+            "-output=extracted",
+        ];
+        succeeds(&place, BUNDLER, &unbundle);
+        is_image(&place, "extracted");
+    }
+    for file in ["hip.bc", "packed.bin", "bundled"] {
+        for command in ["inspect", "size", "verify"] {
+            // Images that are no real code objects have faults, which are reported.
+            let done = limited(&place, CARGO, &[command, file]);
+            assert!(
+                done.status.code().is_some_and(|code| code < 2),
+                "{}",
+                errors(&done)
+            );
+            assert!(!errors(&done).contains("memory"), "{}", errors(&done));
+        }
+    }
+    succeeds(&place, CARGO, &["extract", "hip.bc", "-o", "images"]);
+    succeeds(
+        &place,
+        CARGO,
+        &["prune", "hip.bc", "--keep", "gfx906", "-o", "pruned"],
+    );
+}
