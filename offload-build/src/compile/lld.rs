@@ -6,7 +6,6 @@
 //! LTO are others than those of `clang -O3`, and do not read limits of work-items.
 
 use crate::declare::module::Target;
-use crate::device_link::DeviceInput;
 use crate::files;
 use crate::installed::lld::Lld;
 use crate::process::command::Command;
@@ -52,13 +51,18 @@ pub(crate) fn join(
 
 /// Links an image, as clang starts lld with `-flto`.
 #[must_use]
-pub(crate) fn link(lld: &Lld, target: &Target, inputs: &[DeviceInput], output: &Path) -> Command {
+pub(crate) fn link<'a>(
+    lld: &Lld,
+    target: &Target,
+    inputs: impl Iterator<Item = &'a Path>,
+    output: &Path,
+) -> Command {
     let level = number(&target.own.opt_level);
     start(lld, target)
         .arg(format!("-plugin-opt=O{level}"))
         .arg(format!("--lto-CGO{level}"))
         .arg("--no-undefined")
-        .args(inputs.iter().map(DeviceInput::path))
+        .args(inputs)
         .arg("-o")
         .arg(output)
 }

@@ -157,7 +157,10 @@ impl Context<'_> {
                 None => format!("device link for {}", target.written),
             },
             commands: match (&self.compiler.lld, target.is_ptx) {
-                (Some(alone), _) => vec![lld::link(&alone.lld, target, &job.inputs, &part)],
+                (Some(alone), _) => {
+                    let inputs = job.inputs.iter().map(DeviceInput::path);
+                    vec![lld::link(&alone.lld, target, inputs, &part)]
+                }
                 (None, true) => linker.plan_ptx(&job, &part)?,
                 (None, false) => linker.plan(&job, &part)?.commands,
             },

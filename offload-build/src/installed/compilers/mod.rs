@@ -73,8 +73,7 @@ impl Compiler {
                 Err(no_clang) => return lld_alone(module, rustc, no_clang, search, answers),
             };
         }
-        let root = sdk.as_ref().ok().and_then(Option::as_ref);
-        let root = root.map(|root| root.path.as_path());
+        let root = sdk.iter().flatten().map(|root| &*root.path).next();
         let headers = sdk::headers(module, root);
         let used = UsedSdk::new(module, headers.as_deref(), root, environment);
         let refused = |llvm: &Llvm| is_declared.then(|| refuse_others(llvm, answers)).flatten();
@@ -103,12 +102,11 @@ impl Compiler {
             return Err(error);
         }
         choice::check_declared(module, &llvm, &used)?;
-        let lacks_wavefront_size = used.lacks_wavefront_size(&llvm);
         let sdk = sdk?.map(|root| root.path);
         Ok(Self {
             version: version(&llvm, answers)?,
             device_libraries: device_libraries(module, sdk.as_deref(), &llvm, environment),
-            lacks_wavefront_size,
+            lacks_wavefront_size: used.lacks_wavefront_size(&llvm),
             include_last: sdk::folders_last(module, headers.as_deref()),
             sdk,
             program: llvm.clang.clone(),
