@@ -583,6 +583,23 @@ fn leaves_nothing_behind_when_the_disk_is_full_or_the_temporary_folder_missing()
 }
 
 #[test]
+fn compiles_a_registration_in_c_by_a_driver_for_cpp() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    project.compile("main.c", &(program(&["mine"]) + &region("mine")), &[]);
+    let driver = project.clang.with_file_name("clang++");
+    let output = project
+        .command(TOOL)
+        .env("OFFLOAD_CC", driver)
+        .args(["--emit-wrapper=c", "main.o", "-o", "a.out"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(project.run("a.out").status.success());
+}
+
+#[test]
 fn keeps_every_step_beside_the_output() {
     let Some(project) = Project::new() else {
         return;

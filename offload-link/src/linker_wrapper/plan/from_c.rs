@@ -73,7 +73,9 @@ impl CSource {
         if arguments.family.is_elf() {
             command = command.arg("-fPIC");
         }
-        Ok(command.arg(&self.file).arg("-o").arg(output))
+        // A driver for C++ takes any source as C++.
+        let command = command.args(["-x", "c"]).arg(&self.file);
+        Ok(command.arg("-o").arg(output))
     }
 }
 
