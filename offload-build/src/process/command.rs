@@ -373,9 +373,9 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "`sh` failed (exit status: 3)\n\
-             command: sh -c 'echo out; echo err >&2; exit 3'\n\
              out\n\
-             err"
+             err\n\
+             command: sh -c 'echo out; echo err >&2; exit 3'"
         );
         assert_eq!(error.status().and_then(|status| status.code()), Some(3));
     }
