@@ -248,7 +248,13 @@ impl Task {
                 Ok(()) => return Some(Ok(messages)),
                 Err(problem) => format!("{problem}\ncommand: {launched}"),
             },
-            Err(error) => error.to_string(),
+            // The compiler's messages are warnings of their own, so the command stands before them.
+            Err(error) => format!(
+                "{}\ncommand: {}\n{}",
+                error.headline(),
+                error.command(),
+                error.output()
+            ),
         };
         let left = [Some(part), self.depfile.as_deref()];
         for path in left.into_iter().flatten() {
