@@ -78,7 +78,8 @@ fn keeps_ptx_as_nvidias_tool_does() {
             })
             .collect();
         let ours = cuda_fatbin(&ours).unwrap();
-        let ours = pieces::to_bytes(&ours.pieces, &[]).unwrap();
+        let inputs: Vec<&[u8]> = images.iter().map(|(_, image)| &**image).collect();
+        let ours = pieces::to_bytes(&ours.pieces, &inputs).unwrap();
         assert_eq!(ours, fs::read(&output).unwrap(), "{images:?}");
         cases += 1;
     }
