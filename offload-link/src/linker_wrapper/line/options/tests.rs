@@ -229,6 +229,7 @@ fn has_a_row_for_each_of_its_options_in_the_table_of_the_specification() {
         "Werror=dropped-image",
         "print-offload-abi",
         "emit-wrapper",
+        "large-images",
     ];
     for name in OWN.iter().flat_map(|row| row.names) {
         let listed = TABLE.iter().any(|(known, ..)| known == name);
