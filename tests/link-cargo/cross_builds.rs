@@ -181,8 +181,8 @@ fn registers_in_programs_for_another_processor() {
     let links = format!("{OUT}/offload/runtime");
     let told = build(cross.script().env("LIBRARY_PATH", cross.at("runtime")));
     let warning = format!(
-        "cargo::warning=module `kernels`: no image for `x86_64-pc-linux-gnu`: programs for `{HOST}` load none of \
-         another processor\ncargo::warning=hint: OFFLOAD_TARGETS_aarch64_unknown_linux_gnu lists the targets of \
+        "cargo::warning=module `kernels`: no image for `x86_64-pc-linux-gnu`: programs for `{HOST}` cannot load images \
+         for another processor\ncargo::warning=hint: OFFLOAD_TARGETS_aarch64_unknown_linux_gnu lists the targets of \
          builds for this host\n"
     );
     assert!(told.contains(&warning), "{told}");
