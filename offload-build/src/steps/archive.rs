@@ -75,7 +75,8 @@ impl Step for Archive {
     }
 }
 
-/// Writes a static library; a member is its name, the path of an object, and its pieces, of which input 0 is the object.
+/// Writes a static library of `objects`. Each has the member's name, the path of an object, and the member's pieces, which
+/// copy the object as input 0.
 pub(crate) fn write_library(
     library: &Path,
     objects: &[(String, &Path, Vec<Piece>)],

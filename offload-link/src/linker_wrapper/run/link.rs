@@ -341,16 +341,13 @@ impl Link<'_> {
     ) -> Result<u8, LinkError> {
         let arguments = &self.arguments;
         let host = host::machine(arguments, self.inputs.host);
-        let in_memory = match arguments.options.print_registration {
-            true => containers.iter().map(Container::in_memory).collect(),
-            false => Ok(Vec::new()),
-        };
-        let in_memory: Vec<Container> =
-            in_memory.map_err(|source| LinkError::io("cannot read an image", source))?;
-        let containers = match arguments.options.print_registration {
-            true => &in_memory,
-            false => containers,
-        };
+        // Registrations are printed with the bytes of their images.
+        let is_printed = arguments.options.print_registration;
+        let in_memory = is_printed.then(|| containers.iter().map(Container::in_memory).collect());
+        let in_memory: Option<Vec<Container>> = in_memory
+            .transpose()
+            .map_err(|source| LinkError::io("cannot read an image", source))?;
+        let containers = in_memory.as_deref().unwrap_or(containers);
         let mut flags = Vec::new();
         // LLVM's command lines do not have this option, and its tests compare the lines.
         let as_llvm = self.actions.show_as_llvm();

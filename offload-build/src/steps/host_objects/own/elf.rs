@@ -90,9 +90,11 @@ fn is_entry_section(name: &str) -> bool {
 /// The symbols that entries refer to, as far as other objects see them.
 fn registered<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> object::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
-    let is_entries = |name: object::Result<&str>| name.is_ok_and(is_entry_section);
-    let sections = file.sections();
-    for section in sections.filter(|section| is_entries(section.name())) {
+    for section in file.sections() {
+        // A name that cannot be read is not skipped: the symbols of its entries would keep names that others have.
+        if EntryLayout::section_named(section.name_bytes()?).is_none() {
+            continue;
+        }
         for (_, relocation) in section.relocations() {
             let RelocationTarget::Symbol(index) = relocation.target() else {
                 continue;
