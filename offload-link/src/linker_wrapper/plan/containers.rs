@@ -172,8 +172,9 @@ impl Packing<'_> {
         })
     }
 
-    /// Returns the fatbin with the bytes of NVIDIA's tool; its pieces copy `files`. Under LLVM's name, and for images other than cubins, that
-    /// tool writes it if it exists. If it fails, like CUDA 13's with the options of LLVM 19, cubins are packed here.
+    /// Returns the fatbin with the bytes of NVIDIA's tool; its pieces copy `files`. Under LLVM's name, and for images other
+    /// than cubins, that tool writes it if it exists. If it fails, like CUDA 13's with the options of LLVM 19, cubins
+    /// are packed here.
     fn fatbin(
         &self,
         images: &[&Product],
@@ -257,12 +258,11 @@ impl Packing<'_> {
         let Some(level) = self.compress.filter(|_| !self.actions.are_dry()) else {
             return Ok(bundle.pieces);
         };
+        let size = pieces::size(&bundle.pieces);
         let how = Compression {
             level,
             version: match self.rules {
-                Rules::Ours => {
-                    CompressedBundleVersion::for_any_runtime(pieces::size(&bundle.pieces))
-                }
+                Rules::Ours => CompressedBundleVersion::for_any_runtime(size),
                 Rules::Llvm(release) if release <= LlvmRelease::V21 => CompressedBundleVersion::V2,
                 Rules::Llvm(_) => CompressedBundleVersion::V3,
             },
@@ -275,7 +275,6 @@ impl Packing<'_> {
         let inputs = files.iter().map(|file| Reading::source(file));
         let inputs = inputs.collect::<io::Result<Vec<_>>>();
         let inputs = inputs.map_err(|problem| failed(problem.to_string()))?;
-        let size = pieces::size(&bundle.pieces);
         let reader = PieceSource::new(bundle.pieces, inputs);
         let written = compressed_bundle::compress_to(how, size, reader, &mut file);
         written.map_err(|problem| failed(problem.to_string()))?;
