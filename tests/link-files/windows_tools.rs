@@ -30,13 +30,15 @@ impl Folders {
             wine: support::tool("wine", &["wine64"]).expect("Wine is installed"),
             prefix: Folder::new(),
         };
-        // Wine tells about its new folder.
+        // Wine tells about its new folder, into which it copies 700 MB. On a full disk it only ends with status 53.
         let output = folders.run(
             folders.wine("offload-bundler"),
             &folders.windows,
             &["--version"],
         );
-        assert!(output.status.success(), "{output:?}");
+        let prefix = folders.prefix.root();
+        let disk = || support::run(Command::new("df").arg("-h").arg(prefix));
+        assert!(output.status.success(), "{output:?}\n{}", disk());
         folders
     }
 
