@@ -334,7 +334,8 @@ fn check_script(place: &Place, part: Part, manifest: &str) {
         Part::Plan | Part::Pack => place.path("out"),
     };
     let errors = match part {
-        Part::Compile => &ERRORS[..crate::support::cases(1, ERRORS.len())],
+        // Each run starts compilers: an error that is taken as it is, and one that has a meaning to the system's users.
+        Part::Compile => &[ERRORS[0], ERRORS[3]][..crate::support::cases(1, 2)],
         Part::Plan | Part::Pack => &ERRORS[..],
     };
     let run = |at, errno| {
@@ -481,10 +482,8 @@ fn compiles_all_sources_or_fails() {
     };
     let (place, _) = linker();
     fs::create_dir_all(place.path("in/kernels")).unwrap();
-    for (name, value) in [("a", 1), ("b", 2)] {
-        let kernel = format!("__attribute__((global)) void {name}(int *p) {{ *p = {value}; }}\n");
-        place.write(format!("in/kernels/{name}.hip"), kernel);
-    }
+    let kernel = "__attribute__((global)) void kernel(int *p) { *p = 1; }\n";
+    place.write("in/kernels/kernel.hip", kernel);
     let keys = format!(
         "language = \"hip\"\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\"]\nrdc = false\n\
          compiler = {clang:?}\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n"
