@@ -187,11 +187,11 @@ int main(void) {{ kernel<<<dim3{{}}, dim3{{}}, 0, 0>>>(0); }}
         let split = ["archive", "split", "--target=host", "--out", &parts];
         run(Command::new(CARGO).arg("offload").args(split).arg(&archive));
         let output = self.path("program");
+        // A program would need the symbols of the registration, which are hidden.
         let line = [
+            "-r",
             "-o",
             &output,
-            "--unresolved-symbols=ignore-all",
-            "-e0",
             "-ulaunch01234",
             &format!("-L{parts}"),
             "-lhda-host",

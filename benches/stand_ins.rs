@@ -70,9 +70,12 @@ pub(crate) fn make(folder: &Path) {
         .args(["-O2", "-static", "-o"])
         .arg(folder.join("clang"));
     run(clang.arg(&source));
-    for name in ["clang-22", "clang-offload-bundler", "ld", "ld.lld"] {
+    for name in ["clang-22", "clang-offload-bundler", "ld.lld"] {
         symlink("clang", folder.join(name)).expect("a link");
     }
+    // Like an installed `ld`: its file's name tells which linker it is.
+    fs::copy(folder.join("clang"), folder.join("ld.bfd")).expect("a linker");
+    symlink("ld.bfd", folder.join("ld")).expect("a link");
     fs::copy(LLVM, folder.join("clang-linker-wrapper")).expect("LLVM's tool");
 }
 

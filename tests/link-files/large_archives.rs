@@ -275,6 +275,47 @@ fn writes_many_small_images_with_few_system_calls() {
     assert!(reads < 3 * MEMBERS, "{reads} reads");
 }
 
+/// Compilers name libraries such as libgcc twice, and headers of members lie across blocks.
+#[test]
+fn reads_each_block_of_an_archive_once() {
+    let place = Place::new("");
+    let mut archive = place.archive();
+    for index in 0..500 {
+        archive.member(&format!("m{index}.o"), OBJECT);
+    }
+    let blocks = archive.0.metadata().unwrap().len().div_ceil(8 << 10);
+    assert!(blocks > 20, "{blocks}");
+    let reads = |archives: &[&str]| {
+        let link = place.link("offload-ld", archives);
+        assert!(link.status.success(), "{}", text(&link.stderr));
+        place.counted("syscr")
+    };
+    let others = reads(&[]);
+    for archives in [&["libhda.a"][..], &["libhda.a", "libhda.a"]] {
+        let reads = reads(archives) - others;
+        assert!(
+            reads <= blocks + 2,
+            "{archives:?}: {reads} reads of {blocks} blocks"
+        );
+    }
+}
+
+/// A start of clang takes longer than the rest of a small link.
+#[test]
+fn asks_clang_for_no_program_that_a_link_of_bitcode_for_amd_does_not_run() {
+    let place = Place::new("echo \"$*\" >> started");
+    let bitcode = FLAGS.map(|(name, _)| (name, &b"BC\xc0\xde and more"[..]));
+    place.write("program.bc", bundled(&bitcode));
+    let link = place.link("offload-ld", &[]);
+    assert!(link.status.success(), "{}", text(&link.stderr));
+    let started = fs::read_to_string(place.path("started")).unwrap();
+    assert_eq!(started.lines().count(), FLAGS.len(), "{started}");
+    assert!(
+        started.lines().all(|line| line.contains("-mcpu=gfx90")),
+        "{started}"
+    );
+}
+
 /// Members of each form, with a member of that size before them that nobody wants.
 fn write_every_form(place: &Place, unwanted: u64) -> Vec<u8> {
     let image = |name: &str, size: usize| {

@@ -21,13 +21,17 @@ pub struct LinkJob {
 
 impl LinkJob {
     /// Returns the target, for the search of programs and files. `llvm-link` merges several inputs of bitcode, one with LLVM's
-    /// C library for GPUs, or all into an image of bitcode.
+    /// C library for GPUs, or all into an image of bitcode. clang and lld link AMD's bitcode without it, except with OpenMP's
+    /// device runtime; options may need it, too.
     #[must_use]
     pub fn target(&self) -> LinkTarget<'_> {
         LinkTarget {
             triple: &self.triple,
             processor: &self.processor,
-            merges_bitcode: self.has_bitcode(),
+            merges_bitcode: match self.triple.is_amdgpu() {
+                true => self.needs_openmp_runtime(),
+                false => self.has_bitcode(),
+            },
         }
     }
 

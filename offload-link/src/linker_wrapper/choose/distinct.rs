@@ -54,7 +54,7 @@ impl<'a> Distinct<'a> {
 
 /// Returns a hash of a few bytes. Different images rarely share it.
 fn sample(image: &Image) -> Result<u64, LinkError> {
-    const PART: u64 = 1 << 10;
+    const PART: u64 = 1 << 8;
     let size = image.size();
     let last = size.saturating_sub(PART);
     image.read(|data| {

@@ -9,7 +9,7 @@ use offload_formats::container::archive::{ArchiveError, symbol_index};
 use offload_formats::format::bytes::ReadAt;
 
 /// Copied index, so that nothing else of the archive stays in memory.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ArchiveIndex {
     /// All names, one after the other.
     names: Vec<u8>,

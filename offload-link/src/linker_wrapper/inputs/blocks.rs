@@ -13,17 +13,22 @@ use std::sync::Arc;
 
 use crate::files::{Here, Opened, Reading, Stamp};
 use crate::platform::FileExt;
-use offload_formats::format::bytes::{ReadAt, ReadCache};
+use offload_formats::format::bytes::{ReadAt, ReadCache, Source};
 
 /// A file and its blocks in memory.
 #[derive(Debug)]
 pub(crate) struct Blocks {
+    kept: Rc<KeptBlocks>,
+    /// Cache for ranges that no single block contains.
+    others: ReadCache<Across>,
+}
+
+#[derive(Debug)]
+struct KeptBlocks {
     file: Rc<Reading>,
     len: u64,
     /// Blocks at multiples of [`BLOCK`], up to [`KEPT`].
     blocks: Vec<OnceCell<Box<[u8]>>>,
-    /// Cache for ranges that no single block contains.
-    others: ReadCache<Here>,
 }
 
 /// Size of a block. Most objects have their section headers in the last one.
@@ -65,48 +70,44 @@ impl Blocks {
             blocks.resize_with(count.div_ceil(BLOCK).max(1), OnceCell::new);
         }
         let file = Reading::new(Opened::new(path, file, stamp));
-        let others = ReadCache::new(file.part(0..len));
-        Ok(Self {
-            file,
-            len,
-            blocks,
-            others,
-        })
+        let kept = Rc::new(KeptBlocks { file, len, blocks });
+        let others = ReadCache::new(Across(Rc::clone(&kept)));
+        Ok(Self { kept, others })
     }
 
     /// Returns the size of the file in bytes.
     pub(crate) fn size(&self) -> u64 {
-        self.len
+        self.kept.len
     }
 
     /// Closes the descriptor of a small file; later reads open the file again. A link may have more inputs than a
     /// process may have open files. Large files are few and read often, so they stay open.
     pub(crate) fn close(&self) {
         if self.is_kept() {
-            self.file.file.close();
+            self.kept.file.file.close();
         }
     }
 
     /// Returns the descriptor of a large file.
     pub(crate) fn descriptor(&self) -> Option<Arc<File>> {
-        self.file.file.shared()
+        self.kept.file.file.shared()
     }
 
     /// Tells whether blocks stay in memory, because the file is small.
     pub(crate) fn is_kept(&self) -> bool {
-        self.len <= KEPT
+        self.kept.len <= KEPT
     }
 
     /// Returns the stamp that detects later changes of the file; `None` if all of it is in memory.
     pub(crate) fn stamp(&self) -> Option<&Stamp> {
-        self.file.file.stamp()
+        self.kept.file.file.stamp()
     }
 
     /// Returns a view for one parser, which keeps nothing of a large file.
     pub(crate) fn apart(&self) -> BlocksView<'_> {
         match self.is_kept() {
             true => BlocksView::Kept(self),
-            false => BlocksView::Apart(ReadCache::new(self.file.part(0..self.len))),
+            false => BlocksView::Apart(ReadCache::new(self.kept.file.part(0..self.kept.len))),
         }
     }
 
@@ -114,10 +115,13 @@ impl Blocks {
     pub(crate) fn known(&self, range: Range<u64>) -> Option<&[u8]> {
         let (index, at) = block_of(range.start)?;
         let size = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
-        let block = self.blocks.get(index)?.get()?;
+        let block = self.kept.blocks.get(index)?.get()?;
         block.get(at..at.checked_add(size)?)
     }
+}
 
+impl KeptBlocks {
+    /// Returns a block, and reads it at the first call.
     fn block(&self, index: usize) -> Result<&[u8], ()> {
         let block = self.blocks.get(index).ok_or(())?;
         if let Some(known) = block.get() {
@@ -130,6 +134,33 @@ impl Blocks {
         let read = self.file.file.with(read);
         read.map_err(|problem| self.file.file.note(start, &problem))?;
         Ok(block.get_or_init(|| bytes.into_boxed_slice()))
+    }
+}
+
+/// Ranges of several blocks, without a second read of a known block.
+#[derive(Debug)]
+struct Across(Rc<KeptBlocks>);
+
+impl Source for Across {
+    fn size(&mut self) -> Option<u64> {
+        Some(self.0.len)
+    }
+
+    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> Option<()> {
+        let Self(kept) = self;
+        let (index, at) = block_of(offset)?;
+        let (last, _) = block_of(offset.checked_add(buffer.len() as u64)?.saturating_sub(1))?;
+        // One read is faster for many blocks.
+        if buffer.len() > BLOCK || last >= kept.blocks.len() {
+            return kept.file.part(0..kept.len).read_exact_at(buffer, offset);
+        }
+        let start = kept.block(index).ok()?.get(at..)?;
+        let (one, two) = buffer.split_at_mut(start.len().min(buffer.len()));
+        one.copy_from_slice(start.get(..one.len())?);
+        if !two.is_empty() {
+            two.copy_from_slice(kept.block(last).ok()?.get(..two.len())?);
+        }
+        Some(())
     }
 }
 
@@ -146,20 +177,20 @@ fn block_of(offset: u64) -> Option<(usize, usize)> {
 
 impl<'d> ReadAt<'d> for &'d Blocks {
     fn size(self) -> Option<u64> {
-        Some(self.len)
+        Some(self.kept.len)
     }
 
     fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {
-        let end = offset.checked_add(size).filter(|end| *end <= self.len);
+        let end = offset.checked_add(size).filter(|end| *end <= self.kept.len);
         let end = end?;
         if size == 0 {
             return Some(&[]);
         }
         let (index, at) = block_of(offset)?;
         let in_one = offset / BLOCK as u64 == (end - 1) / BLOCK as u64;
-        if in_one && index < self.blocks.len() {
+        if in_one && index < self.kept.blocks.len() {
             let size = usize::try_from(size).ok()?;
-            return self.block(index).ok()?.get(at..at + size);
+            return self.kept.block(index).ok()?.get(at..at + size);
         }
         self.others.read_at(offset, size)
     }

@@ -37,7 +37,7 @@ pub(crate) struct Unreadable {
 pub(crate) type Problem = Box<dyn std::error::Error + Send + Sync>;
 
 /// A file of the host link that was found and opened.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct InputFile {
     pub path: PathBuf,
     /// Index among the items of the command line.
@@ -68,7 +68,7 @@ pub(crate) enum FileKind {
 }
 
 /// An object or an archive member, which the host link loads or skips as a whole.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Unit {
     /// Offset of an archive member's header.
     pub member: Option<u64>,
@@ -151,6 +151,15 @@ impl InputFile {
             file.keep(blocks);
         }
         file
+    }
+
+    /// Returns the same file for another item of the command line.
+    pub(crate) fn again(&self, item: usize, load: Load) -> Self {
+        Self {
+            item,
+            load,
+            ..self.clone()
+        }
     }
 
     fn keep(&self, blocks: Blocks) -> &Rc<Blocks> {

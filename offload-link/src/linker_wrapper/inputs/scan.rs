@@ -13,6 +13,7 @@ use offload_formats::container::archive::{ArchiveMember, ArchiveMembers};
 use offload_formats::container::elf::{Elf, Machine};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadAt;
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,8 @@ impl Inputs {
     pub(crate) fn scan(arguments: &Arguments) -> Result<Self, LinkError> {
         let mut inputs = Self::default();
         let mut search = None;
+        // Compilers name libraries such as libgcc twice.
+        let mut archives: HashMap<PathBuf, usize> = HashMap::new();
         for (index, item) in arguments.items.iter().enumerate() {
             let (path, file, load) = match item {
                 Item::File { path, load, .. } => match Opened::open(path) {
@@ -63,6 +66,14 @@ impl Inputs {
                 }
                 _ => continue,
             };
+            if let Some(known) = archives
+                .get(&path)
+                .and_then(|known| inputs.files.get(*known))
+            {
+                let again = known.again(index, load);
+                inputs.files.push(again);
+                continue;
+            }
             let blocks = match Blocks::of(&path, file) {
                 Ok(blocks) => blocks,
                 Err(problem) if problem.kind() == io::ErrorKind::IsADirectory => continue,
@@ -77,6 +88,9 @@ impl Inputs {
             let Some((kind, units)) = inputs.look(&path, &blocks)? else {
                 continue;
             };
+            if kind == FileKind::Archive {
+                archives.insert(path.clone(), inputs.files.len());
+            }
             let file = InputFile::new(path, (index, load), (kind, units), blocks);
             inputs.files.push(file);
         }

@@ -39,7 +39,9 @@ impl Seen {
                     // GNU's linker treats any other file as an object.
                     _ => {}
                 }
-                (UnitKind::Elf, DeviceCode::of_elf(&elf), has_bundle(&elf)?)
+                let sections: Vec<ElfSection> = elf.sections().filter(is_marked).collect();
+                let device_code = DeviceCode::of_sections(&sections);
+                (UnitKind::Elf, device_code, has_bundle(&elf, &sections)?)
             }
             Magic::Archive | Magic::ThinArchive => return Ok(Self::Archive),
             Magic::OffloadBinary => return Ok(Self::OffloadBinary),
@@ -83,21 +85,28 @@ impl Seen {
     }
 }
 
+/// Tells whether a section may contain device code, by its header alone: names cost another read.
+fn is_marked(section: &ElfSection) -> bool {
+    section.excluded() || section.section_type == SHT_LLVM_OFFLOADING
+}
+
 /// Tells whether an object has the sections of a bundle. Linkers exclude them, so names are read only if there are
 /// excluded sections.
 ///
 /// For sections of images, the type decides. A section with their name and another type comes from an assembler that
 /// does not know the type, or from GNU's linker, after the images were linked and registered.
-fn has_bundle<'data, R: ReadAt<'data>>(elf: &Elf<'data, R>) -> Result<bool, Problem> {
-    let left_out =
-        |section: &ElfSection| section.excluded() && section.section_type != SHT_LLVM_OFFLOADING;
-    if !elf.sections().any(|section| left_out(&section)) {
+fn has_bundle<'data, R: ReadAt<'data>>(
+    elf: &Elf<'data, R>,
+    marked: &[ElfSection],
+) -> Result<bool, Problem> {
+    let is_image = |section: &&ElfSection| section.section_type == SHT_LLVM_OFFLOADING;
+    if marked.iter().all(|section| is_image(&section)) {
         return Ok(false);
     }
     let names = elf.names()?;
     let mut found = false;
-    for section in elf.sections().filter(left_out) {
-        let name = names.of(&section)?;
+    for section in marked.iter().filter(|section| !is_image(section)) {
+        let name = names.of(section)?;
         if name == OFFLOADING_SECTION.as_bytes() && !registers(elf)? {
             let (index, given) = (section.index, section.section_type);
             let expected = SHT_LLVM_OFFLOADING;
@@ -117,14 +126,12 @@ fn registers<'data, R: ReadAt<'data>>(elf: &Elf<'data, R>) -> Result<bool, Probl
 }
 
 impl DeviceCode {
-    /// Decides by the types of sections, because names cost another read.
-    fn of_elf<'data, R: ReadAt<'data>>(elf: &Elf<'data, R>) -> Self {
-        let offloading = |section: &ElfSection| section.section_type == SHT_LLVM_OFFLOADING;
-        let codes = elf.sections().filter(offloading).map(|section| {
-            match section.allocated() && !section.excluded() {
-                true => Self::Allocated,
-                false => Self::Waiting,
-            }
+    /// Decides by the types of sections.
+    fn of_sections(marked: &[ElfSection]) -> Self {
+        let codes = marked.iter().map(|section| match section.section_type {
+            SHT_LLVM_OFFLOADING if section.allocated() && !section.excluded() => Self::Allocated,
+            SHT_LLVM_OFFLOADING => Self::Waiting,
+            _ => Self::None,
         });
         codes.max().unwrap_or_default()
     }

@@ -20,7 +20,10 @@ const SMALL: u64 = 64 << 10;
 /// Writes pieces one after the other, from the start of a file.
 pub(super) struct Gathered<'a> {
     file: &'a File,
+    /// The pieces that wait, and bytes of earlier ones: zeros before each read would cost a share of the time.
     buffer: Vec<u8>,
+    /// Size of the pieces that wait.
+    waiting: usize,
     /// Offset of the buffer's bytes in the file.
     start: u64,
 }
@@ -30,14 +33,14 @@ impl<'a> Gathered<'a> {
         Self {
             file,
             buffer: Vec::new(),
+            waiting: 0,
             start: 0,
         }
     }
 
     /// Adds bytes.
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.make_room(bytes.len())?;
-        self.buffer.extend_from_slice(bytes);
+        self.room(bytes.len())?.copy_from_slice(bytes);
         Ok(())
     }
 
@@ -51,20 +54,15 @@ impl<'a> Gathered<'a> {
             self.start += size;
             return Ok(());
         };
-        self.make_room(small).map_err(CopyError::Write)?;
-        let end = self.buffer.len();
-        self.buffer.resize(end + small, 0);
-        let read = source.read_once_at(&mut self.buffer[end..], range.start);
+        let room = self.room(small).map_err(CopyError::Write)?;
+        let read = source.read_once_at(room, range.start);
         read.map_err(CopyError::Read)
     }
 
     /// Skips bytes of the file, which are zeros already.
     pub(super) fn skip(&mut self, size: u64) -> io::Result<()> {
         match usize::try_from(size) {
-            Ok(small) if size <= SMALL => {
-                self.make_room(small)?;
-                self.buffer.resize(self.buffer.len() + small, 0);
-            }
+            Ok(small) if size <= SMALL => self.room(small)?.fill(0),
             _ => {
                 self.flush()?;
                 self.start += size;
@@ -78,17 +76,24 @@ impl<'a> Gathered<'a> {
         self.flush()
     }
 
-    fn make_room(&mut self, size: usize) -> io::Result<()> {
-        match self.buffer.len() + size > BUFFER {
-            true => self.flush(),
-            false => Ok(()),
+    /// Returns the place of the next piece in the buffer.
+    fn room(&mut self, size: usize) -> io::Result<&mut [u8]> {
+        if self.waiting + size > BUFFER {
+            self.flush()?;
         }
+        let start = self.waiting;
+        self.waiting += size;
+        if self.buffer.len() < self.waiting {
+            self.buffer.resize(self.waiting, 0);
+        }
+        Ok(&mut self.buffer[start..self.waiting])
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.write_all_at(&self.buffer, self.start)?;
-        self.start += self.buffer.len() as u64;
-        self.buffer.clear();
+        let waiting = &self.buffer[..self.waiting];
+        self.file.write_all_at(waiting, self.start)?;
+        self.start += waiting.len() as u64;
+        self.waiting = 0;
         Ok(())
     }
 }

@@ -170,8 +170,10 @@ impl Planner<'_> {
             .map(|(_, file)| file.into())
             .collect();
         let by_name = |linker: &PathBuf| linker.to_string_lossy().ends_with("lld");
+        let mut target = job.target();
+        target.merges_bitcode |= options.embed_bitcode || !builtin_bitcode.is_empty();
         let linker = DeviceLinker {
-            tools: &DeviceTools::find(llvm, self.search, &job.target(), None),
+            tools: &DeviceTools::find(llvm, self.search, &target, None),
             cc: Path::new("cc"),
             way: self.way,
             opt_level: "2",
