@@ -166,16 +166,14 @@ impl fmt::Display for NotFound {
 
 impl std::error::Error for NotFound {}
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
-    #[cfg(unix)]
     #[test]
     fn finds_executable_files_of_absolute_folders_in_order() {
-        use std::os::unix::fs::PermissionsExt;
-
         let root = tempfile::TempDir::new().unwrap();
         let put = |name: &str, mode: u32| {
             let path = root.path().join(name);
