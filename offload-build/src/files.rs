@@ -1,8 +1,8 @@
 //! Files that are complete under their names: written beside their place and renamed.
 
-use md5::{Digest, Md5};
 use offload_formats::format::compressed_bundle::{Compression, compress_to};
 use offload_formats::format::pieces::{self, Piece, PieceSource};
+use offload_formats::md5::Md5;
 use std::fs;
 use std::io::{self, BufRead, Read, Seek, Write};
 use std::path::{Path, PathBuf};

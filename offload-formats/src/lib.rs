@@ -11,6 +11,7 @@
 //! | [`mod@format`] | formats: offload binaries, bundles, bitcode, PTX, fat binaries, offload entries |
 //! | [`container`] | object files and archives that contain those: finding, adding and removing images; kernels of an image |
 //! | [`registration`] | host objects that register images with a runtime when a program starts |
+//! | [`md5`] | the digest in compressed bundles |
 //! | [`escape`] | strings from files, escaped for terminals, C and LLVM IR |
 //!
 //! No function opens a file, starts a process or reads a variable. Readers accept any bytes:
@@ -26,6 +27,7 @@
 pub mod container;
 pub mod escape;
 pub mod format;
+pub mod md5;
 pub mod names;
 pub mod registration;
 

@@ -3,7 +3,7 @@
 use crate::support::crates;
 
 /// Of the goal in `docs/architecture.md`.
-const MOST: usize = 20;
+const MOST: usize = 12;
 
 #[test]
 fn compiles_no_more_crates_than_the_goal_allows() {
@@ -35,6 +35,10 @@ fn compiles_no_library_that_only_features_need() {
         "indexmap",
         "hashbrown",
         "crc32fast",
+        // `md5.rs` and `process/search.rs` have what build scripts need of these, in less to compile.
+        "md-5",
+        "which",
+        "libc",
     ] {
         let named = |name: &&String| name.split(' ').next() == Some(optional);
         assert_eq!(compiled.iter().find(named), None);

@@ -29,7 +29,7 @@ const ROOMS: [(&str, &str, &[&[&str]]); 6] = [
         "offload-formats",
         "",
         &[
-            &["escape", "names"],
+            &["escape", "md5", "names"],
             &["format"],
             &["container"],
             &["registration"],

@@ -19,8 +19,8 @@ use crate::steps::image_library::ImageLibrary;
 use crate::steps::kernel_headers;
 use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
-use md5::{Digest, Md5};
 use offload_formats::escape::Colors;
+use offload_formats::md5::Md5;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

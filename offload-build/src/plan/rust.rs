@@ -15,7 +15,7 @@ use crate::steps::step::Step;
 use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
 use crate::steps::text_file::TextFile;
-use md5::{Digest, Md5};
+use offload_formats::md5::Md5;
 use offload_formats::names::Triple;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

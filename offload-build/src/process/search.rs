@@ -2,10 +2,13 @@
 
 use crate::process::install::Need;
 use std::borrow::Cow;
-use std::env::consts::EXE_SUFFIX;
-use std::ffi::OsString;
+use std::env::{self, consts::EXE_SUFFIX};
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+/// Extensions of programs on Windows.
+const PROGRAM_EXTENSIONS: [&str; 4] = ["exe", "com", "bat", "cmd"];
 
 /// Folders in which programs are looked for, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,10 +29,15 @@ impl Search {
     /// Returns every executable file `name` in the folders of `PATH`, in order.
     pub fn programs(&self, name: &str) -> impl Iterator<Item = PathBuf> {
         // A relative folder in PATH would depend on where the build is started: not searched.
-        let here = Path::new("/");
-        which::which_in_all(name, Some(&self.path), here)
+        let folders: Vec<PathBuf> = match Path::new(name).components().count() {
+            0 | 1 => env::split_paths(&self.path)
+                .filter(|folder| folder.is_absolute())
+                .collect(),
+            _ => vec![PathBuf::from("/")],
+        };
+        files_of(&folders, name)
             .into_iter()
-            .flatten()
+            .filter(|path| is_executable(path))
     }
 
     /// A program of the CUDA toolkit.
@@ -57,6 +65,43 @@ impl Search {
             )
         })
     }
+}
+
+/// Returns the files that may be a program, in the order in which this system tries them.
+fn files_of(folders: &[PathBuf], name: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for folder in folders {
+        let file = folder.join(name);
+        if cfg!(not(windows)) || file.extension().is_some_and(is_program_extension) {
+            files.push(file);
+            continue;
+        }
+        for extension in PROGRAM_EXTENSIONS {
+            let mut file = file.clone().into_os_string();
+            file.push(".");
+            file.push(extension);
+            files.push(file.into());
+        }
+    }
+    files
+}
+
+fn is_program_extension(extension: &OsStr) -> bool {
+    PROGRAM_EXTENSIONS
+        .iter()
+        .any(|known| extension.eq_ignore_ascii_case(known))
+}
+
+/// Returns true if `path` is a file that its permissions let somebody execute.
+fn is_executable(path: &Path) -> bool {
+    let Ok(metadata) = path.metadata() else {
+        return false;
+    };
+    #[cfg(unix)]
+    let may_run = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let may_run = true;
+    metadata.is_file() && may_run
 }
 
 /// A program in a folder, as this system calls the file.
@@ -120,3 +165,45 @@ impl fmt::Display for NotFound {
 }
 
 impl std::error::Error for NotFound {}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn finds_executable_files_of_absolute_folders_in_order() {
+        let root = tempfile::TempDir::new().unwrap();
+        let put = |name: &str, mode: u32| {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            path
+        };
+        let (later, first) = (put("later/tool", 0o755), put("first/tool", 0o700));
+        put("text/tool", 0o644);
+        fs::create_dir_all(root.path().join("folder/tool")).unwrap();
+        let folders = ["text", "folder", "missing", "first", "later"];
+        let absolute = folders.map(|name| root.path().join(name));
+        let path = env::join_paths(&absolute).unwrap();
+        let search = Search { path, cuda: vec![] };
+        let found = |name: &str| search.programs(name).collect::<Vec<_>>();
+        assert_eq!(found("tool"), [first, later.clone()]);
+        assert_eq!(found("tool.exe"), [""; 0].map(PathBuf::from));
+        assert_eq!(found(""), [""; 0].map(PathBuf::from));
+        assert_eq!(found(later.to_str().unwrap()), [later]);
+        let up = env::current_dir().unwrap().components().count() - 1;
+        let relative = "../".repeat(up)
+            + root
+                .path()
+                .join("first")
+                .to_str()
+                .unwrap()
+                .trim_start_matches('/');
+        assert!(Path::new(&relative).join("tool").is_file());
+        let path = OsString::from(relative);
+        assert_eq!(Search { path, cuda: vec![] }.program(&["tool"]), None);
+    }
+}

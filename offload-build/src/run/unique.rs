@@ -4,7 +4,7 @@ use crate::declare::module::Module;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::files;
-use md5::{Digest, Md5};
+use offload_formats::md5::Md5;
 use std::path::Path;
 
 /// A name that no other module in any program has: two versions of a package, and two modules of one,

@@ -1,6 +1,6 @@
 //! Digests of files, as keys of tasks hold them.
 
-use md5::{Digest, Md5};
+use offload_formats::md5::Md5;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};

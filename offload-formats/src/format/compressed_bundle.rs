@@ -31,7 +31,7 @@ mod write;
 
 use std::ops::Range;
 
-use md5::{Digest, Md5};
+use crate::md5::Md5;
 
 use super::bytes::{Cursor, OutOfBounds, ReadAt, field};
 use super::magic;

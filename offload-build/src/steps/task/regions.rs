@@ -7,7 +7,7 @@
 //! symbols are plain bytes of its string table, and no other place moves.
 
 use crate::steps::task::file_numbers::{KERNEL, number_at};
-use md5::{Digest, Md5};
+use offload_formats::md5::Md5;
 
 /// Renames the kernels in an object or in bitcode; `module` is the same for all files of a module.
 pub(crate) fn rename(bytes: &mut [u8], module: u64) {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::mpsc;
 use std::thread;
 
-use md5::{Digest, Md5};
+use crate::md5::Md5;
 
 use super::{CompressedBundle, CompressedBundleError, head_of};
 use crate::format::bundle::{self, Bundle};

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU32;
 
-use md5::{Digest, Md5};
+use crate::md5::Md5;
 
 use super::{CompressedBundleVersion, CompressedBundleWriteError, Method, head_of, header};
 use crate::format::codec::{self, Encoder};

@@ -1,4 +1,4 @@
-use md5::{Digest, Md5};
+use crate::md5::Md5;
 
 use super::super::{ElfError, ElfSection, SymbolTable};
 use super::*;
