@@ -215,6 +215,17 @@ mod tests {
     }
 
     #[test]
+    fn agrees_with_the_crate_md_5() {
+        use md5::Digest;
+        let bytes: Vec<u8> = (0_u32..1000).map(|n| (n * n >> 3) as u8).collect();
+        for size in 0..bytes.len() {
+            let bytes = &bytes[..size];
+            let expected: [u8; 16] = md5::Md5::digest(bytes).into();
+            assert_eq!(Md5::digest(bytes), expected, "{size}");
+        }
+    }
+
+    #[test]
     fn hashes_the_same_in_any_parts() {
         let bytes: Vec<u8> = (0..200).collect();
         let whole = Md5::digest(&bytes);

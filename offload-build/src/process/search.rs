@@ -190,6 +190,8 @@ mod tests {
         let path = env::join_paths(&absolute).unwrap();
         let search = Search { path, cuda: vec![] };
         let found = |name: &str| search.programs(name).collect::<Vec<_>>();
+        let theirs = which::which_in_all("tool", Some(&search.path), root.path()).unwrap();
+        assert_eq!(found("tool"), theirs.collect::<Vec<_>>());
         assert_eq!(found("tool"), [first, later.clone()]);
         assert_eq!(found("tool.exe"), [""; 0].map(PathBuf::from));
         assert_eq!(found(""), [""; 0].map(PathBuf::from));
