@@ -1,7 +1,7 @@
 # make demo   what it does, on this machine, in a minute
 # make test   every test, random ones with few cases; needs what `.ci/setup test` installs
 # make test-all  every test with all of its cases
-# make bench  the figures of docs/benchmarks.md, beside LLVM's tools
+# make bench  the figures of docs/benchmarks.md, beside LLVM's tools; also in target/bench, with bars as SVG
 # make fuzz  each fuzz target for SECONDS (60)
 # make gpu-kit  programs for a machine with a GPU and no compiler, in target/gpu-kit (docs/gpu-kit.md)
 # make docs   the pages of docs/ as a book, in target/book; needs mdbook
@@ -23,8 +23,7 @@ test-all:
 
 bench:
 	@.ci/setup test
-	cargo bench --quiet --locked -p offload-link --bench figures --bench linker --bench bundler --bench archives --bench inspect -- --bench
-	cargo bench --quiet --locked -p offload-build --bench build -- --bench
+	@.ci/bench
 
 SECONDS ?= 60
 fuzz:

@@ -40,7 +40,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use clock::{Clock, load, run};
+use clock::{Clock, run};
 use tempfile::TempDir;
 
 const LLVM: &str = "/usr/lib/llvm-22/bin";
@@ -72,14 +72,12 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    println!("load before: {}", load());
     let wanted = std::env::var("OFFLOAD_BENCH_PARTS").unwrap_or_default();
     for (name, part) in PARTS {
         if wanted.is_empty() || wanted.split(',').any(|part| part == name) {
             part();
         }
     }
-    println!("\nload after: {}", load());
 }
 
 /// Parts of the bench by name.

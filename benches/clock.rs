@@ -61,13 +61,6 @@ fn cpu() -> f64 {
         / 100.0
 }
 
-pub(crate) fn load() -> String {
-    fs::read_to_string("/proc/loadavg")
-        .unwrap_or_default()
-        .trim()
-        .to_owned()
-}
-
 pub(crate) fn run(command: &mut Command) {
     let status = command.status().expect("the tool starts");
     assert!(status.success(), "{command:?}");

@@ -506,6 +506,12 @@ fn names_the_line_of_a_wrong_manifest() {
         fails("sources = [\"kernels/k.c\"]\ntargets = [\"sm_80\", \"sm_80\"]\n"),
         "Cargo.toml:7:1: `sm_80` and `sm_80` are the same target"
     );
+    // The manifest of the call before it.
+    assert_eq!(
+        package.fails(package.script().env("OFFLOAD_TARGETS", "gfx90a gfx1100")),
+        "OFFLOAD_TARGETS: `gfx90a gfx1100` is not a valid target: a target has no blanks [OFF503]\n\
+         hint: separate targets by commas"
+    );
     assert_eq!(
         fails("sources = [\"kernels/none.c\"]\ntargets = [\"sm_80\"]\n"),
         "Cargo.toml:6:1: `kernels/none.c`: no such file [OFF506]"

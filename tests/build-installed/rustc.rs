@@ -137,12 +137,12 @@ fn needs_a_clang_that_reads_the_bitcode_of_the_rustc() {
     let mut script = script(&package);
     let error = package.fails(script.env("OFFLOAD_RUSTC", package.at("new/rustc")));
     let expected = "module `kernels`: no clang reads the bitcode of `new/rustc`, Rust 1.97.1 with LLVM 22: found `bin/clang-19` \
-                    (LLVM 19); no lld reads it: found none in PATH or in the Rust toolchain\nhint: install clang (Debian, Ubuntu: `apt install clang-22 lld-22 llvm-22`; ";
+                    (LLVM 19); no lld reads it: found none in PATH or in the Rust toolchain [OFF610]\nhint: install clang (Debian, Ubuntu: `apt install clang-22 lld-22 llvm-22`; ";
     assert!(error.starts_with(expected), "{error}");
     fs::remove_file(package.at("bin/clang-19")).unwrap();
     let error = package.fails(&mut script);
     assert!(
-        error.contains("with LLVM 22: found none in PATH [OFF601]; no lld reads it: found none in PATH or in the Rust toolchain\nhint: "),
+        error.contains("with LLVM 22: found none in PATH; no lld reads it: found none in PATH or in the Rust toolchain [OFF610]\nhint: "),
         "{error}"
     );
 }
@@ -184,9 +184,7 @@ fn links_for_amd_by_lld_where_no_clang_reads_the_bitcode() {
         (
             &[],
             &[],
-            Err(
-                "found none in PATH [OFF601]; no lld reads it: found none in PATH or in the Rust toolchain",
-            ),
+            Err("found none in PATH; no lld reads it: found none in PATH or in the Rust toolchain"),
         ),
         (
             &["19"],
@@ -197,7 +195,7 @@ fn links_for_amd_by_lld_where_no_clang_reads_the_bitcode() {
             &[],
             &[mold],
             Err(
-                "found none in PATH [OFF601]; no lld reads it: found `bin/ld.lld` (says `mold 2.40.0 (compatible with GNU ld)`)",
+                "found none in PATH; no lld reads it: found `bin/ld.lld` (says `mold 2.40.0 (compatible with GNU ld)`)",
             ),
         ),
     ];
@@ -227,7 +225,7 @@ fn links_for_amd_by_lld_where_no_clang_reads_the_bitcode() {
             Err(reason) => {
                 let error = package.fails(&mut script);
                 let start = "module `kernels`: no clang reads the bitcode of `new/rustc`, Rust 1.97.1 with LLVM 22: ";
-                let hint = "\nhint: install clang (Debian, Ubuntu: `apt install clang-22 lld-22 llvm-22`; ";
+                let hint = " [OFF610]\nhint: install clang (Debian, Ubuntu: `apt install clang-22 lld-22 llvm-22`; ";
                 assert!(
                     error.starts_with(&format!("{start}{reason}{hint}")),
                     "{error}"
@@ -257,7 +255,7 @@ fn needs_a_clang_for_nvidia_gpus() {
     script.env("OFFLOAD_RUSTC", package.at("new/rustc"));
     let error = package.fails(&mut script);
     let expected = "module `kernels`: no image for `compute_80`: no clang reads the bitcode of `new/rustc`, Rust 1.97.1 with LLVM 22: \
-                    found `bin/clang-19` (LLVM 19); lld links kernels for AMD GPUs alone\nhint: install clang (Debian, Ubuntu: \
+                    found `bin/clang-19` (LLVM 19); lld links kernels for AMD GPUs alone [OFF610]\nhint: install clang (Debian, Ubuntu: \
                     `apt install clang-22 lld-22 llvm-22`; ";
     assert!(error.starts_with(expected), "{error}");
     assert!(

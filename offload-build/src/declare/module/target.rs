@@ -31,6 +31,11 @@ pub(crate) struct Target {
 impl Target {
     /// `gfx90a:xnack-`, `sm_80`, `compute_80`, or the triple of a CPU device.
     pub(crate) fn parse(written: &str) -> Result<Self, String> {
+        if written.contains(char::is_whitespace) {
+            return Err(format!(
+                "`{written}` is not a valid target: a target has no blanks [OFF503]\nhint: separate targets by commas"
+            ));
+        }
         let target = |triple: &str, id: &str| {
             let triple = Triple::parse(triple).map_err(|error| error.to_string())?;
             let id = TargetId::parse(id).map_err(|error| error.to_string())?;
@@ -257,6 +262,18 @@ mod tests {
             assert_eq!(
                 error(written),
                 format!("`{written}` is not a valid target: {expected} [OFF503]")
+            );
+        }
+        for written in [
+            "gfx90a gfx1100",
+            "x86_64-pc-linux-gnu gfx90a",
+            "sm_80\tsm_90",
+        ] {
+            assert_eq!(
+                error(written),
+                format!(
+                    "`{written}` is not a valid target: a target has no blanks [OFF503]\nhint: separate targets by commas"
+                )
             );
         }
         assert_eq!(

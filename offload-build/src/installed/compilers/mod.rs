@@ -166,7 +166,7 @@ fn readers(rustc: &Rustc, found: Vec<Llvm>) -> Result<Vec<Llvm>, String> {
     });
     let others: Vec<String> = others.collect();
     let others = match others.as_slice() {
-        [] => "found none in PATH [OFF601]".to_owned(),
+        [] => "found none in PATH".to_owned(),
         others => format!("found {}", others.join(", ")),
     };
     Err(format!(
@@ -188,7 +188,7 @@ fn lld_alone(
     let install = Need::Clang.install(Some(rustc.llvm));
     let missing = |reason: String, or_lld: String| {
         Error::missing(format_args!(
-            "module `{}`: {reason}\nhint: {install}{or_lld}, {INSTEAD}",
+            "module `{}`: {reason} [OFF610]\nhint: {install}{or_lld}, {INSTEAD}",
             module.name
         ))
     };
@@ -219,7 +219,9 @@ fn lld_alone(
         sysroot: None,
         version: lld.version.clone(),
         lld: Some(LldAlone {
-            no_clang: format!("{no_clang}; lld links kernels for AMD GPUs alone\nhint: {install}"),
+            no_clang: format!(
+                "{no_clang}; lld links kernels for AMD GPUs alone [OFF610]\nhint: {install}"
+            ),
             lld,
         }),
     })
