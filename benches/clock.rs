@@ -1,7 +1,6 @@
 //! Time and processor time of programs that a bench starts.
 
 use std::fs;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// The start of a measurement: the time, and the processor time of all children so far.
@@ -66,11 +65,6 @@ pub(crate) fn load() -> String {
         .unwrap_or_default()
         .trim()
         .to_owned()
-}
-
-pub(crate) fn run(command: &mut Command) {
-    let status = command.status().expect("the tool starts");
-    assert!(status.success(), "{command:?}");
 }
 
 /// Returns the number in a variable that makes a bench smaller, or `default`.
