@@ -11,6 +11,8 @@
 //! Everything is in memory where `/dev/shm` is: else what the file system does about the gigabytes of the round
 //! before would be most of the times.
 
+#[path = "../tests/support/folder.rs"]
+mod folder;
 #[path = "hda.rs"]
 mod hda;
 #[path = "measure.rs"]
@@ -22,10 +24,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use folder::{Folder, run};
 use hda::{HIP, OLDER_DRIVER, PROCESSORS};
 use measure::{Row, measure, print, print_memory};
-use stand_ins::{CLANG, run};
-use tempfile::TempDir;
+use stand_ins::CLANG;
 
 const LINK: &str = env!("CARGO_BIN_EXE_offload-link");
 const BUNDLER: &str = env!("CARGO_BIN_EXE_offload-bundler");
@@ -38,9 +40,8 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
-    let folder = folder.expect("a temporary folder");
-    let folder = folder.path();
+    let folder = Folder::in_memory();
+    let folder = folder.root();
     let archive = folder.join("libhda.a");
     hda::write(&archive, MEMBERS);
     let size = fs::metadata(&archive).map_or(0, |file| file.len());

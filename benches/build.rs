@@ -27,6 +27,8 @@ mod cold_builds;
     reason = "a module of several crates, none of which exports it"
 )]
 mod crates;
+#[path = "../tests/support/folder.rs"]
+mod folder;
 #[path = "large_image.rs"]
 mod large_image;
 #[path = "many_sources.rs"]
@@ -40,8 +42,8 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use clock::{Clock, run};
-use tempfile::TempDir;
+use clock::Clock;
+use folder::{Folder, run};
 
 const LLVM: &str = "/usr/lib/llvm-22/bin";
 /// Set for the process that is the build script.
@@ -98,7 +100,7 @@ fn kernels() {
             code.targets().join(", ")
         );
         for jobs in [1, 2] {
-            let _ = fs::remove_dir_all(bench.path("out"));
+            let _ = fs::remove_dir_all(bench.folder.path("out"));
             bench.ours(&format!("ours, cold, {}", jobs_text(jobs)), jobs);
         }
         bench.ours("ours, nothing changed", 2);
@@ -182,33 +184,40 @@ fn build_script(package: &Path, out: &Path) -> Command {
 
 struct Bench {
     code: Code,
-    folder: TempDir,
+    folder: Folder,
     cuda: Option<PathBuf>,
 }
 
 impl Bench {
     fn new(code: Code) -> Self {
-        let folder = TempDir::new().expect("a temporary folder");
+        let folder = Folder::new();
         let bench = Self {
             code,
             folder,
             cuda: std::env::var_os("CUDA_PATH").map(PathBuf::from),
         };
         for name in ["kernels", "llvm/bin", "theirs"] {
-            fs::create_dir_all(bench.path(name)).expect("a folder");
+            fs::create_dir_all(bench.folder.path(name)).expect("a folder");
         }
-        symlink("/usr/lib/llvm-22/lib", bench.path("llvm/lib")).expect("a link");
-        symlink(format!("{LLVM}/ld.lld"), bench.path("llvm/bin/ld.lld")).expect("a link");
-        bench.write("shim.c", SHIM);
+        symlink("/usr/lib/llvm-22/lib", bench.folder.path("llvm/lib")).expect("a link");
+        symlink(
+            format!("{LLVM}/ld.lld"),
+            bench.folder.path("llvm/bin/ld.lld"),
+        )
+        .expect("a link");
+        bench.folder.write("shim.c", SHIM);
         for name in ["clang", "llvm-link"] {
             let mut command = Command::new(format!("{LLVM}/clang"));
             command
                 .args(["-O2", "-static"])
                 .arg(format!("-DREAL=\"{LLVM}/{name}\""))
-                .arg(format!("-DLOG=\"{}\"", bench.path("starts").display()))
-                .arg(bench.path("shim.c"))
+                .arg(format!(
+                    "-DLOG=\"{}\"",
+                    bench.folder.path("starts").display()
+                ))
+                .arg(bench.folder.path("shim.c"))
                 .arg("-o")
-                .arg(bench.path("llvm/bin").join(name));
+                .arg(bench.folder.path("llvm/bin").join(name));
             run(&mut command);
         }
         let mut manifest = format!(
@@ -220,43 +229,35 @@ impl Bench {
         if code == Code::HipByFile {
             manifest += "rdc = false\n";
         }
-        bench.write("Cargo.toml", &manifest);
-        bench.write("kernels/k.h", COMMON);
-        bench.write("kernels/group.h", &header(1));
+        bench.folder.write("Cargo.toml", &manifest);
+        bench.folder.write("kernels/k.h", COMMON);
+        bench.folder.write("kernels/group.h", header(1));
         for index in 0..SOURCES {
-            bench.write(&code.source(index), &kernel(code, index));
+            bench.folder.write(code.source(index), kernel(code, index));
         }
         bench
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).expect("a file");
     }
 
     /// What was written less than a moment ago is not trusted by the cache.
     fn edit(&self, name: &str, text: &str) {
         std::thread::sleep(Duration::from_millis(50));
-        self.write(name, text);
+        self.folder.write(name, text);
         std::thread::sleep(Duration::from_millis(50));
     }
 
     fn ours(&self, name: &str, jobs: usize) {
-        let _ = fs::remove_file(self.path("starts"));
-        let mut command = build_script(self.folder.path(), &self.path("out"));
+        let _ = fs::remove_file(self.folder.path("starts"));
+        let mut command = build_script(self.folder.root(), &self.folder.path("out"));
         command
             .env("NUM_JOBS", jobs.to_string())
-            .env("OFFLOAD_COMPILER", self.path("llvm/bin/clang"))
+            .env("OFFLOAD_COMPILER", self.folder.path("llvm/bin/clang"))
             .env("OFFLOAD_MISSING", "error");
         if let Some(cuda) = &self.cuda {
             command.env("CUDA_PATH", cuda);
         }
         let clock = Clock::start();
         run(command.stdout(Stdio::null()));
-        let starts = fs::metadata(self.path("starts")).map_or(0, |file| file.len());
+        let starts = fs::metadata(self.folder.path("starts")).map_or(0, |file| file.len());
         clock.print(name, &format!("{starts:4} programs of LLVM started"));
     }
 
@@ -307,8 +308,8 @@ impl Bench {
                             command.args(&options);
                             // What makes a fat binary links nothing anyway.
                             command.args(&flags[..if name == "nvcc" { 1 } else { 2 }]);
-                            let output = self.path("theirs").join(index.to_string());
-                            command.arg(self.path(&self.code.source(index)));
+                            let output = self.folder.path("theirs").join(index.to_string());
+                            command.arg(self.folder.path(self.code.source(index)));
                             run(command.arg("-o").arg(output).stderr(Stdio::null()));
                         }
                     });

@@ -3,6 +3,8 @@
 //! `make bench` runs it. The images are cut out of shared libraries of LLVM, overlapping, as code
 //! for several processors is alike.
 
+#[path = "../tests/support/folder.rs"]
+mod folder;
 #[path = "measure.rs"]
 mod measure;
 
@@ -10,8 +12,8 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use folder::Folder;
 use measure::{Row, measure, print, print_memory};
-use tempfile::TempDir;
 
 const OURS: &str = env!("CARGO_BIN_EXE_offload-bundler");
 const LLVM: &str = "/usr/lib/llvm-22/bin/clang-offload-bundler";
@@ -29,8 +31,8 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    let folder = TempDir::new().expect("a temporary folder");
-    let folder = folder.path();
+    let folder = Folder::new();
+    let folder = folder.root();
     start_up(folder);
     let images = images(folder);
     plain(folder, &images);

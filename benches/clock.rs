@@ -1,7 +1,6 @@
 //! Time and processor time of programs that a bench starts.
 
 use std::fs;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// The start of a measurement: the time, and the processor time of all children so far.
@@ -59,11 +58,6 @@ fn cpu() -> f64 {
         .filter_map(|ticks| ticks.parse::<f64>().ok())
         .sum::<f64>()
         / 100.0
-}
-
-pub(crate) fn run(command: &mut Command) {
-    let status = command.status().expect("the tool starts");
-    assert!(status.success(), "{command:?}");
 }
 
 /// Returns the number in a variable that makes a bench smaller, or `default`.

@@ -7,10 +7,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use tempfile::TempDir;
-
-use crate::clock::{Clock, Spent, number, run};
+use crate::clock::{Clock, Spent, number};
 use crate::crates;
+use crate::folder::{Folder, run};
 
 /// Candidates: the crate, its row in `[build-dependencies]` and the body of `main` in `build.rs`.
 const OTHERS: [(&str, &str, &str); 4] = [
@@ -29,7 +28,7 @@ const OTHERS: [(&str, &str, &str); 4] = [
 ];
 
 pub(crate) fn measure() {
-    let folder = TempDir::new().expect("a temporary folder");
+    let folder = Folder::new();
     let library = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut candidates = vec![(
         "offload-build",
@@ -40,7 +39,7 @@ pub(crate) fn measure() {
     // Versions of the lock file; Cargo adds those of the other candidates.
     let lock = library.join("../Cargo.lock");
     candidates.retain(|(name, row, body)| {
-        let package = folder.path().join(name);
+        let package = folder.path(name);
         package_with(&package, row, body);
         if *name == "offload-build" {
             fs::copy(&lock, package.join("Cargo.lock")).expect("the lock file");
@@ -61,7 +60,7 @@ pub(crate) fn measure() {
         let mut times: Vec<Vec<Spent>> = vec![Vec::new(); candidates.len()];
         for _ in 0..rounds {
             for ((name, ..), times) in candidates.iter().zip(&mut times) {
-                times.push(build(&folder.path().join(name), jobs));
+                times.push(build(&folder.path(name), jobs));
             }
         }
         for ((name, ..), times) in candidates.iter().zip(&mut times) {

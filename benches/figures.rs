@@ -3,6 +3,8 @@
 //! `make bench` runs it. Every row gives the median of several rounds, in which the candidates take turns, so that
 //! what else the machine does meets them all; and the fastest round, which it disturbs least.
 
+#[path = "../tests/support/folder.rs"]
+mod folder;
 #[path = "measure.rs"]
 mod measure;
 
@@ -11,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use folder::Folder;
 use measure::{Row, measure, print};
-use tempfile::TempDir;
 
 const OURS: &str = env!("CARGO_BIN_EXE_offload-link");
 const OPENMP: &str = "/usr/bin/clang-19";
@@ -22,8 +24,8 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    let folder = TempDir::new().expect("a temporary folder");
-    let folder = folder.path();
+    let folder = Folder::new();
+    let folder = folder.root();
     device_links(folder);
     example(folder);
 }

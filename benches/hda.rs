@@ -24,7 +24,8 @@ use offload_formats::format::bundle::{self, BundleImage};
 use offload_formats::format::compressed_bundle::{Compression, compress};
 use offload_formats::format::pieces::{self, Piece};
 
-use crate::stand_ins::{CLANG, run};
+use crate::folder::run;
+use crate::stand_ins::CLANG;
 
 /// The targets of every member.
 pub(crate) const PROCESSORS: [&str; 4] = ["gfx906", "gfx908", "gfx90a", "gfx942"];

@@ -3,16 +3,18 @@
 //! The libraries are made here: code objects and cubins of one kernel, padded with zeros to the size of real ones. For a library
 //! of your own set `OFFLOAD_BENCH_FILE`.
 
+#[path = "../tests/support/folder.rs"]
+mod folder;
 #[path = "measure.rs"]
 mod measure;
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use folder::{Folder, run};
 use measure::{Row, measure, print, print_memory};
-use tempfile::TempDir;
 
 const OURS: &str = env!("CARGO_BIN_EXE_cargo-offload");
 const LLVM: &str = "/usr/lib/llvm-22/bin";
@@ -40,8 +42,8 @@ fn main() {
         rows(Path::new(&file), &[]);
         return;
     }
-    let folder = TempDir::new().expect("a temporary folder");
-    let folder = folder.path();
+    let folder = Folder::new();
+    let folder = folder.root();
     fs::write(folder.join("scale.hip"), SOURCE).expect("a source");
     let hip = library(folder, ".hip_fatbin", |out| bundles(folder, out));
     let objdump = format!("{LLVM}/llvm-objdump");
@@ -215,13 +217,4 @@ fn fat_binaries(folder: &Path, fatbinary: &str, out: &mut BufWriter<File>) {
     for _ in 0..FAT_BINARIES {
         out.write_all(&bytes).expect("room for the library");
     }
-}
-
-fn run(command: &mut Command) {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .expect("the program starts");
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {text}");
 }

@@ -5,24 +5,24 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use tempfile::TempDir;
-
-use crate::clock::{Clock, number, run};
+use crate::clock::{Clock, number};
+use crate::folder::{Folder, run};
 use crate::{LLVM, build_script};
 
 pub(crate) fn measure() {
     let mib = number("OFFLOAD_BENCH_MIB", 150);
     let bench = LargeImage {
-        folder: TempDir::new().expect("a temporary folder"),
+        folder: Folder::new(),
     };
     bench.create(mib);
     println!("\none image of {mib} MiB, HIP for gfx90a");
     for embed in ["include", "link"] {
         bench.script(embed);
-        let images = bench.path(&format!("build/{embed}/out/offload/kernels/images"));
+        let images = bench
+            .folder
+            .path(format!("build/{embed}/out/offload/kernels/images"));
         let size = fs::metadata(images).expect("the container").len();
         assert!(size >= (mib << 20) as u64, "the image has the data: {size}");
         for (kind, what) in [("lib", "library"), ("bin", "program")] {
@@ -32,17 +32,13 @@ pub(crate) fn measure() {
 }
 
 struct LargeImage {
-    folder: TempDir,
+    folder: Folder,
 }
 
 impl LargeImage {
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
     /// Writes a kernel with a section of numbers that do not compress.
     fn create(&self, mib: usize) {
-        let data = self.path("data");
+        let data = self.folder.path("data");
         let mut file = File::create(&data).expect("a file");
         let mut state = 1_u64;
         for _ in 0..mib {
@@ -61,11 +57,10 @@ impl LargeImage {
              asm volatile(\".pushsection .rodata.data,\\\"a\\\"\\n.incbin \\\"{}\\\"\\n.popsection\");\n#endif\n  *x *= 2;\n}}\n",
             data.display()
         );
-        fs::create_dir_all(self.path("kernels")).expect("a folder");
-        fs::write(self.path("kernels/k.hip"), source).expect("a file");
+        self.folder.write("kernels/k.hip", source);
         let main = "mod kernels { include!(concat!(env!(\"OUT_DIR\"), \"/kernels.rs\")); }\n\
                     pub fn main() { println!(\"{}\", kernels::image().unwrap().len()); }\n";
-        fs::write(self.path("main.rs"), main).expect("a file");
+        self.folder.write("main.rs", main);
     }
 
     fn script(&self, embed: &str) {
@@ -74,9 +69,9 @@ impl LargeImage {
              sources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n\
              rdc = false\nembed = \"{embed}\"\n"
         );
-        fs::write(self.path("Cargo.toml"), manifest).expect("a file");
-        let out = self.path(&format!("build/{embed}/out"));
-        let mut command = build_script(self.folder.path(), &out);
+        self.folder.write("Cargo.toml", manifest);
+        let out = self.folder.path(format!("build/{embed}/out"));
+        let mut command = build_script(self.folder.root(), &out);
         command
             .env("OPT_LEVEL", "0")
             .env("PROFILE", "debug")
@@ -87,13 +82,13 @@ impl LargeImage {
     }
 
     fn rustc(&self, embed: &str, kind: &str, what: &str) {
-        let out = self.path(&format!("build/{embed}/out"));
+        let out = self.folder.path(format!("build/{embed}/out"));
         let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
         rustc
             .args(["--edition=2024", "--crate-type", kind, "-Adead_code"])
-            .arg(self.path("main.rs"))
+            .arg(self.folder.path("main.rs"))
             .arg("-o")
-            .arg(self.path(&format!("{embed}.{kind}")))
+            .arg(self.folder.path(format!("{embed}.{kind}")))
             .arg("-L")
             .arg(&out)
             .env("OUT_DIR", &out);

@@ -10,6 +10,8 @@
 //! Temporary files are in memory where `/dev/shm` is: else what the file system does about the files of
 //! the round before would be a large part of the times, LLVM's more than ours.
 
+#[path = "../tests/support/folder.rs"]
+mod folder;
 #[path = "measure.rs"]
 mod measure;
 #[path = "stand_ins.rs"]
@@ -22,9 +24,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use folder::{Folder, run};
 use measure::{Row, measure, print, print_memory};
-use stand_ins::{CLANG, LLVM, run};
-use tempfile::TempDir;
+use stand_ins::{CLANG, LLVM};
 
 const OURS: &str = env!("CARGO_BIN_EXE_offload-link");
 const AR: &str = "/usr/bin/llvm-ar-22";
@@ -34,13 +36,12 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    let folder = TempDir::new().expect("a temporary folder");
-    let memory = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
-    let memory = memory.expect("a temporary folder");
+    let folder = Folder::new();
+    let memory = Folder::in_memory();
     let bench = Bench {
-        folder: folder.path(),
-        memory: memory.path(),
-        stand_ins: folder.path().join("stand-ins"),
+        folder: folder.root(),
+        memory: memory.root(),
+        stand_ins: folder.path("stand-ins"),
     };
     stand_ins::make(&bench.stand_ins);
     symlink(OURS, bench.folder.join("clang-linker-wrapper")).expect("a link");

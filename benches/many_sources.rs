@@ -10,9 +10,8 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use tempfile::TempDir;
-
-use crate::clock::{Clock, number, run};
+use crate::clock::{Clock, number};
+use crate::folder::{Folder, run};
 use crate::{LLVM, build_script};
 
 const TARGET: &str = "sm_80";
@@ -22,7 +21,7 @@ pub(crate) fn measure() {
         return println!("\nno CUDA_PATH: many sources of CUDA are not measured");
     };
     let bench = ManySources {
-        folder: TempDir::new().expect("a temporary folder"),
+        folder: Folder::new(),
         count: number("OFFLOAD_BENCH_SOURCES", 50).max(1),
         cuda,
     };
@@ -39,7 +38,7 @@ pub(crate) fn measure() {
             println!("  ours with {name}: not measured, {compiler:?} is missing");
             continue;
         }
-        let _ = fs::remove_dir_all(bench.path("out"));
+        let _ = fs::remove_dir_all(bench.folder.path("out"));
         bench.ours(&format!("ours with {name}, cold"), &compiler);
         bench.edit();
         bench.ours(&format!("ours with {name}, a source edited"), &compiler);
@@ -51,25 +50,19 @@ pub(crate) fn measure() {
 }
 
 struct ManySources {
-    folder: TempDir,
+    folder: Folder,
     count: usize,
     cuda: PathBuf,
 }
 
 impl ManySources {
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
     fn source(&self, index: usize) -> PathBuf {
-        self.path(&format!("kernels/k{index:02}.cu"))
+        self.folder.path(format!("kernels/k{index:02}.cu"))
     }
 
     fn create(&self) {
-        for name in ["kernels", "objects"] {
-            fs::create_dir_all(self.path(name)).expect("a folder");
-        }
-        fs::write(self.path("kernels/common.cuh"), HEADER).expect("a file");
+        fs::create_dir(self.folder.path("objects")).expect("a folder");
+        self.folder.write("kernels/common.cuh", HEADER);
         for index in 0..self.count {
             fs::write(self.source(index), source(index, 1)).expect("a file");
         }
@@ -79,9 +72,9 @@ impl ManySources {
              [package.metadata.offload]\nlanguage = \"cuda\"\nhost = true\nsources = [\"kernels/*.cu\"]\n\
              targets = [\"{TARGET}\"]\nopt-level = 3\n"
         );
-        fs::write(self.path("Cargo.toml"), manifest).expect("a file");
-        fs::write(self.path("lib.rs"), "").expect("a file");
-        fs::write(self.path("build.rs"), CC_SCRIPT).expect("a file");
+        self.folder.write("Cargo.toml", manifest);
+        self.folder.write("lib.rs", "");
+        self.folder.write("build.rs", CC_SCRIPT);
     }
 
     /// Changes a constant of the first source.
@@ -96,7 +89,7 @@ impl ManySources {
     }
 
     fn ours(&self, name: &str, compiler: &Path) {
-        let mut command = build_script(self.folder.path(), &self.path("out"));
+        let mut command = build_script(self.folder.root(), &self.folder.path("out"));
         command
             .env("CUDA_PATH", &self.cuda)
             .env("OFFLOAD_COMPILER", compiler)
@@ -116,7 +109,7 @@ impl ManySources {
                     while let Some(index) = left.lock().ok().and_then(|mut left| left.next()) {
                         let mut nvcc = Command::new(self.cuda.join("bin/nvcc"));
                         nvcc.args(["-c", "-O3", &gencode()]).arg(self.source(index));
-                        let object = self.path(&format!("objects/{index}.o"));
+                        let object = self.folder.path(format!("objects/{index}.o"));
                         run(nvcc.arg("-o").arg(object).stderr(Stdio::null()));
                     }
                 });
@@ -129,7 +122,7 @@ impl ManySources {
         let cargo = |arguments: &[&str], is_ready: bool| {
             let mut cargo = Command::new(env!("CARGO"));
             cargo
-                .current_dir(self.folder.path())
+                .current_dir(self.folder.root())
                 .args(arguments)
                 .env_remove("CARGO_TARGET_DIR")
                 .env("NVCC", self.cuda.join("bin/nvcc"))

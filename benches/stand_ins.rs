@@ -5,6 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::folder::run;
+
 /// What makes them, and real images.
 pub(crate) const CLANG: &str = "/usr/bin/clang-22";
 
@@ -91,9 +93,3 @@ pub(crate) fn image(folder: &Path, target: &[&str]) -> PathBuf {
 
 /// For GPUs of AMD.
 pub(crate) const GFX90A: &[&str] = &["--target=amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-nogpulib"];
-
-/// Runs what must succeed.
-pub(crate) fn run(command: &mut Command) {
-    let status = command.status().expect("the tool starts");
-    assert!(status.success(), "{command:?}");
-}

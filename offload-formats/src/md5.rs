@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn agrees_with_the_crate_md_5() {
         use md5::Digest;
-        let bytes: Vec<u8> = (0_u32..1000).map(|n| (n * n >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0_u32..1000).map(|n| ((n * n) >> 3) as u8).collect();
         for size in 0..bytes.len() {
             let bytes = &bytes[..size];
             let expected: [u8; 16] = md5::Md5::digest(bytes).into();

@@ -73,7 +73,7 @@ const ROOMS: [(&str, &str, &[&[&str]]); 6] = [
             &["temporaries", "workplace"],
             &["line"],
             &["report"],
-            &["actions"],
+            &["actions", "installed"],
             &["inputs"],
             &["choose"],
             &["plan"],
@@ -148,19 +148,65 @@ const PATH_METHODS: [&str; 9] = [
     "try_exists",
 ];
 
-/// The rooms of `offload-build` that only make values of what others found.
-const PLANNING: [&str; 4] = ["compile", "device_link", "generate", "plan"];
+/// A room that only makes values of what others found, and what its crate calls the searches.
+struct Planning {
+    /// The crate.
+    name: &'static str,
+    /// The room: a path from the crate's root.
+    room: &'static [&'static str],
+    /// What it may not name: paths from the crate's root, or from that of another crate.
+    finding: &'static [&'static [&'static str]],
+    /// Methods that it may not call.
+    methods: &'static [&'static str],
+    /// The room of which it may name types, and no function.
+    found: Option<&'static [&'static str]>,
+}
 
-/// What those rooms may not name: the searches, the answers of programs, the variables.
-const FINDING: [&[&str]; 4] = [
+/// The searches, the answers of programs, the variables in `offload-build`.
+const BUILD_FINDING: &[&[&str]] = &[
     &["process", "search", "Search"],
     &["installed", "answers"],
     &["installed", "machine"],
     &["environment"],
 ];
 
-/// Methods that those rooms may not call: of commands, and of an LLVM that looks into its folders.
-const FINDING_METHODS: [&str; 4] = ["run", "run_with", "sibling", "offload_runtime"];
+/// Methods of commands, and of an LLVM that looks into its folders.
+const BUILD_METHODS: &[&str] = &["run", "run_with", "sibling", "offload_runtime"];
+
+const PLANNING: [Planning; 5] = [
+    build_planning(&["compile"]),
+    build_planning(&["device_link"]),
+    build_planning(&["generate"]),
+    build_planning(&["plan"]),
+    Planning {
+        name: "offload-link",
+        room: &["linker_wrapper", "plan"],
+        finding: &[
+            &["std", "env"],
+            &["std", "fs"],
+            &["std", "process"],
+            &["offload_build", "tools", "DeviceTools", "find"],
+            &["offload_build", "tools", "Llvm"],
+            &["offload_build", "tools", "Search"],
+            &["files"],
+            &["linker_wrapper", "actions"],
+            &["linker_wrapper", "installed", "device_programs"],
+        ],
+        // Of commands, of images and files, and of the programs that were found.
+        methods: &["read", "run", "run_with", "sibling"],
+        found: Some(&["linker_wrapper", "installed"]),
+    },
+];
+
+const fn build_planning(room: &'static [&'static str]) -> Planning {
+    Planning {
+        name: "offload-build",
+        room,
+        finding: BUILD_FINDING,
+        methods: BUILD_METHODS,
+        found: None,
+    }
+}
 
 /// A path of a module in its crate: `["format", "bundle"]`. The crate's own file is `[]`.
 pub(crate) type Module = Vec<String>;
@@ -197,6 +243,7 @@ impl Crate {
             let mut reader = Reader {
                 names: &names,
                 imported: BTreeMap::new(),
+                own: BTreeMap::new(),
                 source: Source::default(),
             };
             reader.items(&file.items, &module);
@@ -289,6 +336,8 @@ struct Reader<'a> {
     names: &'a BTreeSet<Module>,
     /// Names of other crates, and what they stand for.
     imported: BTreeMap<String, Vec<String>>,
+    /// Imported names of this crate, and the paths that they stand for.
+    own: BTreeMap<String, Module>,
     source: Source,
 }
 
@@ -330,16 +379,17 @@ impl Reader<'_> {
                 if name != "self" {
                     path.push(name.clone());
                 }
-                self.use_path(path, here, public.then_some(name));
+                let name = path.last().cloned().unwrap_or(name);
+                self.use_path(path, here, Some(name), public);
             }
             syn::UseTree::Rename(rename) => {
                 let name = rename.ident.to_string();
                 if name != "self" {
                     path.push(name);
                 }
-                self.use_path(path, here, public.then(|| rename.rename.to_string()));
+                self.use_path(path, here, Some(rename.rename.to_string()), public);
             }
-            syn::UseTree::Glob(_) => self.use_path(path, here, None),
+            syn::UseTree::Glob(_) => self.use_path(path, here, None, public),
             syn::UseTree::Group(group) => {
                 for tree in &group.items {
                     self.tree(tree, path.clone(), here, public);
@@ -348,23 +398,29 @@ impl Reader<'_> {
         }
     }
 
-    /// What a child has and its parent only passes on is no use of it.
-    fn use_path(&mut self, path: Vec<String>, here: &Module, exported: Option<String>) {
-        let Some(path) = self.absolute(&path, here) else {
-            if let Some(name) = path.last() {
-                self.imported.insert(name.clone(), path.clone());
-            }
+    /// Records an import under `name`. What a child has and its parent only passes on is no use of it.
+    fn use_path(&mut self, path: Vec<String>, here: &Module, name: Option<String>, public: bool) {
+        let own = self.absolute(&path, here);
+        let imported = match &own {
+            Some(_) => &mut self.own,
+            None => &mut self.imported,
+        };
+        if let Some(name) = &name {
+            imported.insert(name.clone(), own.clone().unwrap_or_else(|| path.clone()));
+        }
+        let Some(path) = own else {
             self.source.foreign.insert(path);
             return;
         };
         let own_child = path.len() > here.len() && path.starts_with(here);
-        if let Some(name) = exported {
-            if own_child {
+        match name {
+            Some(name) if public && own_child => {
                 self.source.exported.insert(name, path);
-                return;
+            }
+            _ => {
+                self.source.used.insert(path);
             }
         }
-        self.source.used.insert(path);
     }
 
     /// `crate::a`, `super::a`, `self::a`, and `a::b` of an own child `a`.
@@ -403,7 +459,11 @@ impl Reader<'_> {
             if let Some(exported) = exported.cloned() {
                 reader.source.used.insert(exported);
             } else if path.len() > 1 {
-                match reader.absolute(path, here) {
+                let own = reader.own.get(&path[0]).map(|own| {
+                    let rest = path[1..].iter().cloned();
+                    own.iter().cloned().chain(rest).collect()
+                });
+                match own.or_else(|| reader.absolute(path, here)) {
                     Some(path) => reader.source.used.insert(path),
                     None => {
                         let from = reader.imported.get(&path[0]).cloned();
@@ -478,25 +538,34 @@ fn of_the_world(name: &str, all: &Crate) -> Vec<String> {
 }
 
 /// One line for each search in a room that plans.
-fn searches(all: &Crate) -> Vec<String> {
+fn searches(planning: &Planning, all: &Crate) -> Vec<String> {
+    let starts = |path: &[String], start: &[&str]| {
+        path.len() >= start.len() && path.iter().zip(start).all(|(a, b)| a == b)
+    };
     let mut problems = Vec::new();
     for (module, source) in &all.modules {
-        let is_planning = |room: &String| PLANNING.contains(&room.as_str());
-        if !module.first().is_some_and(is_planning) {
+        if !starts(module, planning.room) {
             continue;
         }
         let path = module.join("/");
-        for used in source.used.iter().map(|path| all.resolved(path)) {
-            let is_one = |finding: &&[&str]| {
-                used.len() >= finding.len() && used.iter().zip(*finding).all(|(a, b)| a == b)
+        let used = source.used.iter().map(|path| all.resolved(path));
+        for used in used.chain(source.foreign.iter().cloned()) {
+            let is_type = || {
+                let first = used.last().and_then(|name| name.chars().next());
+                first.is_some_and(char::is_uppercase)
             };
-            if FINDING.iter().any(is_one) {
+            let is_found = planning.found.is_some_and(|room| starts(&used, room));
+            let mut finding = planning.finding.iter();
+            if finding.any(|finding| starts(&used, finding)) || is_found && !is_type() {
                 problems.push(format!("{path} names `{}`", used.join("::")));
             }
         }
-        let called = FINDING_METHODS
-            .iter()
-            .filter(|method| source.called.contains(**method));
+        let methods = planning.methods.iter().chain(match planning.found {
+            Some(_) => &PATH_METHODS[..],
+            // There the world is closed to all such rooms.
+            None => &[],
+        });
+        let called = methods.filter(|method| source.called.contains(**method));
         problems.extend(called.map(|method| format!("{path} calls `{method}`")));
     }
     problems
@@ -639,17 +708,14 @@ fn only_some_rooms_see_the_world() {
 
 #[test]
 fn plans_are_made_without_searching() {
-    let all = Crate::read(&source_folder("offload-build"));
-    for room in PLANNING {
-        let count = all
-            .modules
-            .keys()
-            .filter(|module| module.first().is_some_and(|first| first == room))
-            .count();
-        assert!(count > 0, "no room `{room}`");
+    let mut problems = Vec::new();
+    for planning in &PLANNING {
+        let all = Crate::read(&source_folder(planning.name));
+        let room: Module = planning.room.iter().map(|&part| part.to_owned()).collect();
+        assert!(all.modules.contains_key(&room), "no room {room:?}");
+        problems.extend(searches(planning, &all));
     }
-    let problems = searches(&all).join("\n");
-    assert!(problems.is_empty(), "{problems}");
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 /// A crate of these modules and sources.
@@ -706,7 +772,7 @@ fn finds_searches_in_plans() {
             ("plan", "mod link;"),
             ("plan/link", plan),
         ];
-        searches(&crate_of(&sources)).join("; ")
+        searches(&build_planning(&["plan"]), &crate_of(&sources)).join("; ")
     };
     let named = "plan/link names `process::search::Search`";
     assert_eq!(problems("use crate::process::search::Search;"), named);
@@ -727,6 +793,50 @@ fn finds_searches_in_plans() {
         problems("#[cfg(test)] mod tests { fn f() { c.run() } }"),
         ""
     );
+}
+
+#[test]
+fn finds_searches_in_plans_of_links() {
+    let planning = PLANNING.iter().find(|one| one.name == "offload-link");
+    let planning = planning.unwrap();
+    let problems = |plan: &str| {
+        let sources = [
+            ("", "mod files; mod linker_wrapper;"),
+            ("files", "pub struct Reading;"),
+            ("linker_wrapper", "mod installed; mod plan;"),
+            ("linker_wrapper/installed", "pub mod runtimes;"),
+            (
+                "linker_wrapper/installed/runtimes",
+                "pub struct Found; pub fn find() {}",
+            ),
+            ("linker_wrapper/plan", "mod link;"),
+            ("linker_wrapper/plan/link", plan),
+        ];
+        searches(planning, &crate_of(&sources)).join("; ")
+    };
+    let at = |what: &str| format!("linker_wrapper/plan/link {what}");
+    let found = "crate::linker_wrapper::installed::runtimes";
+    assert_eq!(problems(&format!("use {found}::Found;")), "");
+    let named = at("names `linker_wrapper::installed::runtimes::find`");
+    assert_eq!(problems(&format!("use {found}::find;")), named);
+    let called = format!("fn f() {{ {found}::find() }}");
+    assert_eq!(problems(&called), named);
+    let made = format!("use {found}::Found; fn f() {{ Found::find() }}");
+    let named = at("names `linker_wrapper::installed::runtimes::Found::find`");
+    assert_eq!(problems(&made), named);
+    let renamed = format!("use {found}::Found as F; fn f() {{ F::find() }}");
+    assert_eq!(problems(&renamed), named);
+    let named = at("names `files::Reading`");
+    assert_eq!(problems("use crate::files::Reading;"), named);
+    let named = at("names `std::fs::read`");
+    assert_eq!(problems("fn f() { std::fs::read(p) }"), named);
+    let tools = "use offload_build::tools::DeviceTools;";
+    assert_eq!(problems(&format!("{tools} fn f(t: &DeviceTools) {{}}")), "");
+    let find = format!("{tools} fn f() {{ DeviceTools::find(t) }}");
+    let named = at("names `offload_build::tools::DeviceTools::find`");
+    assert_eq!(problems(&find), named);
+    let called = "fn f(p: &Path) { p.join(\"x\").is_file() }";
+    assert_eq!(problems(called), at("calls `is_file`"));
 }
 
 #[test]

@@ -1,4 +1,11 @@
-//! A temporary folder with files, in which tests run programs.
+//! A temporary folder with files, in which tests and benches run programs.
+
+#![allow(dead_code, reason = "each test and each bench uses a part of it")]
+#![allow(
+    unreachable_pub,
+    reason = "a module of several crates, none of which exports it"
+)]
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,6 +21,11 @@ impl Folder {
     /// An empty one.
     pub fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
+    }
+
+    /// An empty one in memory, if this system has `/dev/shm`.
+    pub fn in_memory() -> Self {
+        Self(TempDir::new_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap()))
     }
 
     pub fn root(&self) -> &Path {
@@ -61,6 +73,21 @@ impl Folder {
         program: impl AsRef<OsStr>,
         arguments: impl IntoIterator<Item = A>,
     ) -> String {
-        super::run(self.command(program).args(arguments))
+        run(self.command(program).args(arguments))
     }
+}
+
+/// Runs a command, which must succeed, and gives its standard output.
+pub fn run(command: &mut Command) -> String {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{out}{err}",
+        output.status
+    );
+    out
 }

@@ -22,11 +22,12 @@ pub mod launches;
 pub mod package;
 pub mod tool_folder;
 
+pub use folder::run;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// What `OFFLOAD_REQUIRE` may list, and where Debian has it besides `PATH`.
 const WORDS: [(&str, &[&str]); 17] = [
@@ -79,21 +80,6 @@ pub fn program(name: &str) -> Option<PathBuf> {
         missing(name, &[name], required);
         None
     })
-}
-
-/// Runs a command, which must succeed, and gives its standard output.
-pub fn run(command: &mut Command) -> String {
-    let output = command
-        .output()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (out, err) = (text(&output.stdout), text(&output.stderr));
-    assert!(
-        output.status.success(),
-        "{command:?}: {}\n{out}{err}",
-        output.status
-    );
-    out
 }
 
 /// `OFFLOAD_TEST_ALL=1` asks for every case of the tests that have many, as `make test-all` does. Without it they take

@@ -104,6 +104,12 @@ impl DeviceTools {
         }
     }
 
+    /// Returns the release of clang's LLVM, if it is known.
+    #[must_use]
+    pub fn release(&self) -> Option<u32> {
+        self.llvm.as_ref().and_then(Llvm::release)
+    }
+
     /// Returns the LLVM of clang, which most links need.
     pub(crate) fn llvm(&self) -> Result<&Llvm, NotFound> {
         no_clang(self.llvm.as_ref())

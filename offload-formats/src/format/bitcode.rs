@@ -95,7 +95,7 @@ const FORMAT_SPECIFIC: u32 = 1 << 11;
 ///
 /// # Errors
 ///
-/// If the range is not bitcode, or a block, record or name exceeds its container.
+/// Fails if the range is not bitcode, or a block, record or name exceeds its container.
 pub fn symbols<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
@@ -143,7 +143,7 @@ pub fn symbols<'d, R: ReadAt<'d>>(
 ///
 /// # Errors
 ///
-/// If the range is not bitcode, or a block or record exceeds its container.
+/// Fails if the range is not bitcode, or a block or record exceeds its container.
 pub fn release<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Option<u32>, BitcodeError> {
     let mut release = None;
     for block in blocks(data, unwrap(data, range)?)? {
@@ -165,7 +165,7 @@ pub fn release<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Option<u
 ///
 /// # Errors
 ///
-/// If the range is not bitcode, or a block or record exceeds its container.
+/// Fails if the range is not bitcode, or a block or record exceeds its container.
 pub fn triple<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,

@@ -54,7 +54,7 @@ record! {
 pub struct Bundle {
     /// Offset from the start of the file.
     pub offset: u64,
-    /// Size up to the end of the last image, or of the headers.
+    /// Size in bytes, up to the end of the last image, or of the headers.
     pub size: u64,
     /// Entries in file order, which is the order of `-targets` when the bundle was written.
     pub entries: Vec<BundleEntry>,
@@ -80,7 +80,7 @@ impl Bundle {
     ///
     /// # Errors
     ///
-    /// If the magic is missing, an ID is not UTF-8, or anything exceeds `offset..end`.
+    /// Fails if the magic is missing, an ID is not UTF-8, or anything exceeds `offset..end`.
     pub fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> Result<Self, BundleError> {
         parse(data, offset, end).map_err(|(entry, problem)| BundleError {
             index: 0,
@@ -138,7 +138,7 @@ fn parse<'d, R: ReadAt<'d>>(data: R, offset: u64, end: u64) -> BundleResult<Bund
 /// An image in memory, to be bundled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BundleImage<'a> {
-    /// Written unchanged. [`EntryId`](crate::names::EntryId) displays IDs as LLVM 22 writes them.
+    /// Entry ID, written unchanged. [`EntryId`](crate::names::EntryId) displays IDs as LLVM 22 writes them.
     pub id: &'a str,
     /// Bytes of the image.
     pub image: &'a [u8],
@@ -149,7 +149,7 @@ pub struct BundleImage<'a> {
 ///
 /// # Errors
 ///
-/// If two images have the same ID. LLVM writes such bundles with wrong offsets.
+/// Fails if two images have the same ID. LLVM writes such bundles with wrong offsets.
 pub fn to_bytes(
     images: &[BundleImage<'_>],
     align: NonZeroU64,
@@ -186,7 +186,7 @@ impl BundleLayout {
     ///
     /// # Errors
     ///
-    /// If two IDs are equal, or the images are too large for a file.
+    /// Fails if two IDs are equal, or the images are too large for a file.
     pub fn new<'a>(
         images: impl IntoIterator<Item = (&'a str, u64)>,
         align: NonZeroU64,

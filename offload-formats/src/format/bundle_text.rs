@@ -80,7 +80,7 @@ const END: &str = "END";
 pub struct TextEntry {
     /// Entry ID in the first of its comments; the second is not compared, as in LLVM.
     pub id: String,
-    /// From the start of the file.
+    /// Range of the text from the start of the file.
     pub text: Range<u64>,
 }
 
@@ -90,7 +90,7 @@ pub struct TextEntry {
 ///
 /// # Errors
 ///
-/// If the range exceeds `data`, an entry has no end, an entry ID is not UTF-8, or the IDs exceed
+/// Fails if the range exceeds `data`, an entry has no end, an entry ID is not UTF-8, or the IDs exceed
 /// [`MAX_IDS`].
 pub fn parse<'d, R: ReadAt<'d>>(
     data: R,
@@ -108,7 +108,7 @@ pub fn parse<'d, R: ReadAt<'d>>(
 ///
 /// # Errors
 ///
-/// Those of [`parse`], and if the stream cannot be read.
+/// Fails as [`parse`] does, and if the stream cannot be read.
 pub fn parse_from(
     mut source: impl BufRead,
     mut offset: u64,

@@ -66,7 +66,7 @@ pub struct Bundles {
 ///
 /// # Errors
 ///
-/// If the range does not start with a bundle, or a header is damaged.
+/// Fails if the range does not start with a bundle, or a header is damaged.
 pub fn walk<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Bundles, BundleSequenceError> {
     let end = Cursor::new(data, range.clone()).end();
     let (mut bundles, mut position) = (Vec::new(), range.start);

@@ -30,7 +30,7 @@ impl OutOfBounds {
     ///
     /// # Errors
     ///
-    /// If the range exceeds `end`, or its end overflows.
+    /// Fails if the range exceeds `end`, or its end overflows.
     pub(crate) fn check(
         what: &'static str,
         offset: u64,
@@ -243,7 +243,7 @@ impl<'d, R: ReadAt<'d>> Cursor<'d, R> {
     ///
     /// # Errors
     ///
-    /// If fewer bytes are left.
+    /// Fails if fewer bytes are left.
     pub fn read(&mut self, size: u64, what: &'static str) -> Result<&'d [u8], OutOfBounds> {
         let range = OutOfBounds::check(what, self.position, size, self.end)?;
         let end = self.end;

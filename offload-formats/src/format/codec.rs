@@ -186,7 +186,7 @@ impl<B: BufRead> Read for Decoder<B> {
 ///
 /// # Errors
 ///
-/// If `source` fails, or claims to have read more bytes than it was asked for.
+/// Fails if `source` fails, or claims to have read more bytes than it was asked for.
 pub(super) fn read_part<'b>(
     source: &mut (impl Read + ?Sized),
     buffer: &'b mut [u8],
@@ -204,7 +204,7 @@ pub(super) fn read_part<'b>(
 ///
 /// # Errors
 ///
-/// If the claim is larger than the buffer.
+/// Fails if the claim is larger than the buffer.
 pub(super) fn filled(buffer: &[u8], count: usize) -> io::Result<&[u8]> {
     let size = buffer.len();
     let part = buffer.get(..count);

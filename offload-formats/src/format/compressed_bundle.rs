@@ -72,7 +72,7 @@ impl CompressedBundle {
     ///
     /// # Errors
     ///
-    /// If the magic is missing, the version or method is unknown, or the total size is less than
+    /// Fails if the magic is missing, the version or method is unknown, or the total size is less than
     /// the header or exceeds `end`.
     pub fn parse<'d, R: ReadAt<'d>>(
         data: R,

@@ -53,7 +53,7 @@ pub use walk::{FatbinWalk, FoundFatbin, walk};
 ///
 /// # Errors
 ///
-/// If the range does not consist of fat binaries, or a header or image exceeds the range.
+/// Fails if the range does not consist of fat binaries, or a header or image exceeds the range.
 pub fn parse<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,

@@ -41,7 +41,7 @@ pub struct HipBundle {
 ///
 /// # Errors
 ///
-/// If two IDs are equal.
+/// Fails if two IDs are equal.
 pub fn hip_bundle(host: &str, images: &[(String, u64)]) -> Result<HipBundle, BundleWriteError> {
     let align = NonZeroU64::new(ALIGNMENT).expect("the alignment is not zero");
     let entries = images.iter().map(|(id, size)| (id.as_str(), *size));

@@ -96,7 +96,7 @@ impl<'d> MsgpackReader<'d> {
     ///
     /// # Errors
     ///
-    /// If the value is incomplete, or its first byte is `c1`.
+    /// Fails if the value is incomplete, or its first byte is `c1`.
     pub(crate) fn value(&mut self) -> Result<Value<'d>, MsgpackError> {
         let mut cursor = self.cursor;
         let value = value(&mut cursor)?;
@@ -108,7 +108,7 @@ impl<'d> MsgpackReader<'d> {
     ///
     /// # Errors
     ///
-    /// If a value is incomplete, or its first byte is `c1`.
+    /// Fails if a value is incomplete, or its first byte is `c1`.
     pub(crate) fn skip(&mut self) -> Result<(), MsgpackError> {
         let mut ahead = *self;
         // Number of values to skip, at any depth.
@@ -130,7 +130,7 @@ impl<'d> MsgpackReader<'d> {
     ///
     /// # Errors
     ///
-    /// If the value is not an array, and those of `item`.
+    /// Fails if the value is not an array, and those of `item`.
     pub(crate) fn array<E: From<MsgpackError>>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Result<(), E>,
@@ -147,7 +147,7 @@ impl<'d> MsgpackReader<'d> {
     ///
     /// # Errors
     ///
-    /// If the value is not a map, and those of `entry`.
+    /// Fails if the value is not a map, and those of `entry`.
     pub(crate) fn map<E: From<MsgpackError>>(
         &mut self,
         mut entry: impl FnMut(&[u8], &mut Self) -> Result<(), E>,
@@ -173,7 +173,7 @@ impl<'d> MsgpackReader<'d> {
     ///
     /// # Errors
     ///
-    /// If the value is something else.
+    /// Fails if the value is something else.
     pub(crate) fn text(&mut self) -> Result<&'d str, MsgpackError> {
         self.expect("a str of UTF-8", |value| match value {
             Value::Str(bytes) => std::str::from_utf8(bytes).ok(),
@@ -185,7 +185,7 @@ impl<'d> MsgpackReader<'d> {
     ///
     /// # Errors
     ///
-    /// If the value is something else.
+    /// Fails if the value is something else.
     pub(crate) fn number(&mut self) -> Result<u32, MsgpackError> {
         self.expect("an integer from 0 to 0xffffffff", |value| match value {
             Value::Unsigned(number) => number.try_into().ok(),
@@ -197,7 +197,7 @@ impl<'d> MsgpackReader<'d> {
     ///
     /// # Errors
     ///
-    /// If the value is something else.
+    /// Fails if the value is something else.
     pub(crate) fn boolean(&mut self) -> Result<bool, MsgpackError> {
         self.expect("a boolean", |value| match value {
             Value::Bool(value) => Some(value),

@@ -65,7 +65,7 @@ impl OffloadBinary {
     ///
     /// # Errors
     ///
-    /// If the magic is missing, the version is not 1, 2 or 3, or anything exceeds the offload
+    /// Fails if the magic is missing, the version is not 1, 2 or 3, or anything exceeds the offload
     /// binary.
     pub fn parse<'d, R: ReadAt<'d>>(
         data: R,

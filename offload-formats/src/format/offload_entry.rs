@@ -188,7 +188,7 @@ impl OffloadEntry {
     ///
     /// # Errors
     ///
-    /// If fewer bytes are left.
+    /// Fails if fewer bytes are left.
     pub fn read<'d, R: ReadAt<'d>>(
         cursor: &mut Cursor<'d, R>,
         table: EntryLayout,

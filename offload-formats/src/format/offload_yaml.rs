@@ -98,7 +98,7 @@ const OFFLOAD_KINDS: [(&str, u16); 5] = [
 ///
 /// # Errors
 ///
-/// If the text is not the YAML of an offload binary.
+/// Fails if the text is not the YAML of an offload binary.
 pub fn parse(text: &str) -> Result<Document, YamlError> {
     let root = reader::read(text, TAG)?;
     let place = root.place;
@@ -120,7 +120,7 @@ impl Document {
     ///
     /// # Errors
     ///
-    /// Those of [`layout`] and of [`compress`].
+    /// Fails as [`layout`] and [`compress`] do.
     pub fn to_bytes(&self, release: LlvmRelease) -> Result<Vec<u8>, OffloadBinaryWriteError> {
         let version = OffloadBinaryVersion::of(release);
         let strings = self.members.iter().map(|member| {
@@ -183,7 +183,7 @@ impl Document {
     ///
     /// # Errors
     ///
-    /// If an offload binary is invalid, or cannot be inflated.
+    /// Fails if an offload binary is invalid, or cannot be inflated.
     pub fn of<'d, R: ReadAt<'d>>(
         data: R,
         range: Range<u64>,

@@ -56,7 +56,7 @@ impl EntryId {
     ///
     /// # Errors
     ///
-    /// If the kind is unknown, the triple is missing, or a character cannot be in an entry ID.
+    /// Fails if the kind is unknown, the triple is missing, or a character cannot be in an entry ID.
     pub fn parse(text: &str) -> Result<Self, EntryIdError> {
         let (kind, rest) = split_kind(text)?;
         let offset = text.len() - rest.len();
@@ -97,7 +97,7 @@ impl EntryId {
     ///
     /// # Errors
     ///
-    /// If dashes are missing, or features come before the fifth one; if the kind is not `host`,
+    /// Fails if dashes are missing, or features come before the fifth one; if the kind is not `host`,
     /// `openmp`, `hip` or `hipv4`; if LLVM does not know the architecture; or if a character cannot
     /// be in an entry ID.
     pub fn parse_target(text: &str) -> Result<Self, EntryIdError> {
@@ -127,7 +127,7 @@ impl EntryId {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::parse_target`], except missing dashes up to LLVM 20.
+    /// Fails as [`Self::parse_target`] does, except missing dashes up to LLVM 20.
     pub fn parse_target_for(text: &str, release: LlvmRelease) -> Result<Self, EntryIdError> {
         if release > LlvmRelease::V20 {
             return Self::parse_target(text);
@@ -215,7 +215,7 @@ impl EntryId {
     ///
     /// # Errors
     ///
-    /// If the target ID is not valid.
+    /// Fails if the target ID is not valid.
     pub fn canonical(&self) -> Result<Self, TargetIdError> {
         let mut canonical = self.clone();
         canonical.target_id = TargetId::parse(&self.target_id)?.to_string();

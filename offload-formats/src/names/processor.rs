@@ -122,7 +122,7 @@ const SINCE_20: ReleaseRange = Some((V20, Main));
 const SINCE_21: ReleaseRange = Some((V21, Main));
 const SINCE_22: ReleaseRange = Some((V22, Main));
 const MAIN: ReleaseRange = Some((Main, Main));
-/// Compilers accept the name, the bundler does not.
+/// Range of a name that only compilers accept.
 const NEVER: ReleaseRange = None;
 
 const XNACK: &[&str] = &["xnack"];

@@ -24,7 +24,7 @@ impl TargetId {
     ///
     /// # Errors
     ///
-    /// If the processor is missing before features; if a feature lacks its sign, is unknown or
+    /// Fails if the processor is missing before features; if a feature lacks its sign, is unknown or
     /// given twice; or if a character cannot be in a target ID.
     pub fn parse(text: &str) -> Result<Self, TargetIdError> {
         // Characters that separate target IDs from other text in command lines and file names.

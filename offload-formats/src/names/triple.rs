@@ -28,7 +28,7 @@ impl Triple {
     ///
     /// # Errors
     ///
-    /// If the text is empty, or a character cannot be in a triple.
+    /// Fails if the text is empty, or a character cannot be in a triple.
     pub fn parse(text: &str) -> Result<Self, TripleError> {
         if text.is_empty() {
             return Err(TripleError::Empty);

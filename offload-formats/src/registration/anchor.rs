@@ -1,5 +1,5 @@
-//! An object with one function that only returns. A call of it links the archive member that it was
-//! joined with.
+//! An object with one function that only returns. A call of the function links the archive member
+//! that contains it.
 
 use object::elf;
 
@@ -12,7 +12,7 @@ use crate::container::elf::Machine;
 ///
 /// # Errors
 ///
-/// If `host` has no machine code here, or `name` is not a symbol name.
+/// Fails if `host` has no machine code here, or `name` is not a symbol name.
 pub fn to_object(host: Machine, name: &str) -> Result<Vec<u8>, RegistrationError> {
     let mut writer = Writer::new(host)?;
     let executable = elf::SHF_ALLOC | elf::SHF_EXECINSTR;
@@ -25,7 +25,7 @@ pub fn to_object(host: Machine, name: &str) -> Result<Vec<u8>, RegistrationError
 ///
 /// # Errors
 ///
-/// If `name` is not a symbol name.
+/// Fails if `name` is not a symbol name.
 pub fn to_coff(name: &str) -> Result<Vec<u8>, RegistrationError> {
     super::coff::anchor(name)
 }

@@ -37,7 +37,7 @@ impl OpenMp<'_> {
     ///
     /// # Errors
     ///
-    /// If the number of files differs from the number of images, an image exceeds its blob, or a
+    /// Fails if the number of files differs from the number of images, an image exceeds its blob, or a
     /// name cannot be written in C.
     pub fn to_c(&self, files: &[&Path]) -> Result<String, RegistrationError> {
         one_file_each(self.images.len(), files)?;
@@ -72,7 +72,7 @@ impl FatBinary<'_> {
     ///
     /// # Errors
     ///
-    /// If a name cannot be written in C.
+    /// Fails if a name cannot be written in C.
     pub fn to_c(&self, file: &Path) -> Result<String, RegistrationError> {
         let mut definitions = String::new();
         let mut tables = String::new();
@@ -114,7 +114,7 @@ impl HipFatBinary<'_> {
     ///
     /// # Errors
     ///
-    /// If a name cannot be written in C.
+    /// Fails if a name cannot be written in C.
     pub fn to_c(&self, file: &Path) -> Result<String, RegistrationError> {
         let mut definitions = String::new();
         let alignment = Runtime::Hip.alignment();
@@ -135,7 +135,7 @@ impl Sycl<'_> {
     ///
     /// # Errors
     ///
-    /// If `files` is not one file for each image, an image's kind does not fit into a byte, or a name
+    /// Fails if `files` is not one file for each image, an image's kind does not fit into a byte, or a name
     /// cannot be written in C.
     pub fn to_c(&self, files: &[&Path]) -> Result<String, RegistrationError> {
         one_file_each(self.images.len(), files)?;

@@ -44,7 +44,7 @@ impl OpenMp<'_> {
     ///
     /// # Errors
     ///
-    /// If an image or a symbol exceeds its blob, or the table is a part of a section: COFF has no
+    /// Fails if an image or a symbol exceeds its blob, or the table is a part of a section: COFF has no
     /// relocatable links.
     pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, RegistrationError> {
         in_memory(&self.coff_pieces(abi)?)
@@ -119,7 +119,7 @@ impl FatBinary<'_> {
     ///
     /// # Errors
     ///
-    /// If a symbol exceeds the fat binary, or a table is a part of a section: COFF has no
+    /// Fails if a symbol exceeds the fat binary, or a table is a part of a section: COFF has no
     /// relocatable links.
     pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, RegistrationError> {
         in_memory(&self.coff_pieces(abi)?)
@@ -195,7 +195,7 @@ impl Deferred<'_> {
     ///
     /// # Errors
     ///
-    /// If `anchor` is not a symbol name.
+    /// Fails if `anchor` is not a symbol name.
     pub fn to_coff(&self, abi: WindowsAbi) -> Result<Vec<u8>, RegistrationError> {
         in_memory(&self.coff_pieces(abi)?)
     }

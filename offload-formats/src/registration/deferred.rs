@@ -36,7 +36,8 @@ impl Deferred<'_> {
     ///
     /// # Errors
     ///
-    /// If `host` has no machine code here, or `anchor` is not a symbol name. If the offload binaries are not in memory.
+    /// Fails if `host` has no machine code here, or `anchor` is not a symbol name, or if the offload binaries
+    /// are not in memory.
     pub fn to_object(&self, host: Machine) -> Result<Vec<u8>, RegistrationError> {
         in_memory(&self.elf_pieces(host)?)
     }
@@ -75,7 +76,7 @@ impl Deferred<'_> {
 ///
 /// # Errors
 ///
-/// If the object is not an ELF object, or its machine has no machine code here.
+/// Fails if the object is not an ELF object, or its machine has no machine code here.
 pub fn add_demand<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,

@@ -59,7 +59,8 @@ impl<'a> FatBinary<'a> {
     ///
     /// # Errors
     ///
-    /// If `host` has no machine code here, or a symbol exceeds the fat binary. If the fat binary is not in memory.
+    /// Fails if `host` has no machine code here, or a symbol exceeds the fat binary, or if the fat binary is not
+    /// in memory.
     pub fn to_object(&self, host: impl Into<ElfHost>) -> Result<Vec<u8>, RegistrationError> {
         in_memory(&self.elf_pieces(host)?)
     }

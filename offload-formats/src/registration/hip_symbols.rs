@@ -52,7 +52,7 @@ impl HipFatBinary<'_> {
     ///
     /// # Errors
     ///
-    /// If `host` is not supported, or a name is empty or contains a NUL.
+    /// Fails if `host` is not supported, or a name is empty or contains a NUL.
     pub fn to_pieces(&self, host: impl Into<ElfHost>) -> Result<Vec<Piece>, RegistrationError> {
         let mut writer = Writer::new(host)?;
         let image = runtime::image(&mut writer, Runtime::Hip, self.bytes)?;

@@ -35,7 +35,7 @@ impl OpenMp<'_> {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::to_object`] and [`Self::to_coff`]; embedded bytes need not be in memory.
+    /// Fails as [`Self::to_object`] and [`Self::to_coff`] do, but embedded bytes need not be in memory.
     pub fn to_host_pieces(
         &self,
         host: HostFormat,
@@ -53,7 +53,7 @@ impl FatBinary<'_> {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::to_object`] and [`Self::to_coff`]; embedded bytes need not be in memory.
+    /// Fails as [`Self::to_object`] and [`Self::to_coff`] do, but embedded bytes need not be in memory.
     pub fn to_host_pieces(
         &self,
         host: HostFormat,
@@ -71,7 +71,7 @@ impl Deferred<'_> {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::to_object`] and [`Self::to_coff`]; embedded bytes need not be in memory.
+    /// Fails as [`Self::to_object`] and [`Self::to_coff`] do, but embedded bytes need not be in memory.
     pub fn to_host_pieces(&self, host: HostFormat) -> Result<Vec<Piece>, RegistrationError> {
         match host {
             HostFormat::Elf(machine) => self.elf_pieces(machine),

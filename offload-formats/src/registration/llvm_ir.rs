@@ -20,7 +20,11 @@ use crate::names::Triple;
 use module::{ENTRY, IrModule, IrTableEnds, identifier, inside};
 use walk::walk;
 
-/// Returns the bytes to write as text.
+/// Returns the bytes of a blob, which IR contains as text.
+///
+/// # Errors
+///
+/// Fails if the blob is not in memory.
 fn known(content: Embedded<'_>) -> Result<Vec<u8>, RegistrationError> {
     content.in_memory().ok_or(RegistrationError::Copied)
 }
@@ -30,8 +34,8 @@ impl OpenMp<'_> {
     ///
     /// # Errors
     ///
-    /// If an image or a symbol exceeds its blob, or the object format of `host` is not supported. If a blob is not in
-    /// memory.
+    /// Fails if an image or a symbol exceeds its blob, or the object format of `host` is not supported, or if a blob is
+    /// not in memory.
     pub fn to_ir(&self, host: &Triple) -> Result<String, RegistrationError> {
         let mut module = IrModule::new(host)?;
         let ends = module.table(0, &self.table, offload_entry::EntryLayout::V21)?;
@@ -82,7 +86,8 @@ impl FatBinary<'_> {
     ///
     /// # Errors
     ///
-    /// If a symbol exceeds the fat binary, or the object format of `host` is not supported.
+    /// Fails if a symbol exceeds the fat binary, the object format of `host` is not supported, or the fat binary is not
+    /// in memory.
     pub fn to_ir(&self, host: &Triple) -> Result<String, RegistrationError> {
         let mut module = IrModule::new(host)?;
         let name = self.runtime.name();
@@ -197,8 +202,8 @@ impl Sycl<'_> {
     ///
     /// # Errors
     ///
-    /// If an image's kind does not fit into a byte, a symbol exceeds the images, or the object
-    /// format of `host` is not supported.
+    /// Fails if an image's kind does not fit into a byte, a symbol exceeds the images, the object
+    /// format of `host` is not supported, or an image is not in memory.
     pub fn to_ir(&self, host: &Triple) -> Result<String, RegistrationError> {
         const IMAGE: &str = "{ i16, i8, i8, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }";
         let mut module = IrModule::new(host)?;

@@ -69,7 +69,7 @@ impl<'a> OpenMp<'a> {
     ///
     /// # Errors
     ///
-    /// If `host` has no machine code here, or an image or a symbol exceeds its blob. If a blob is not in memory.
+    /// Fails if `host` has no machine code here, or an image or a symbol exceeds its blob, or if a blob is not in memory.
     pub fn to_object(&self, host: impl Into<ElfHost>) -> Result<Vec<u8>, RegistrationError> {
         in_memory(&self.elf_pieces(host)?)
     }

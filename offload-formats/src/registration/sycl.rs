@@ -94,7 +94,7 @@ impl<'a> Sycl<'a> {
     ///
     /// # Errors
     ///
-    /// If `host` has no machine code here, or there are more than 65,535 images. If an image's kind
+    /// Fails if `host` has no machine code here, or there are more than 65,535 images. Fails if an image's kind
     /// does not fit into a byte, or a triple or options contain a NUL.
     pub fn to_pieces(&self, host: impl Into<ElfHost>) -> Result<Vec<Piece>, RegistrationError> {
         let count = u16::try_from(self.images.len()).map_err(|_| RegistrationError::Images {

@@ -221,7 +221,7 @@ fn verified(
     }
 }
 
-/// Lists the problems that no inventory has: members of thin archives that cannot be opened.
+/// Lists the problems outside of inventories: members of thin archives that cannot be opened.
 fn unopened(found: &FileImages) -> impl Iterator<Item = &String> {
     let inventories = found.parts.iter().map(|part| &part.inventory);
     let known = inventories.flat_map(|inventory| &inventory.problems);

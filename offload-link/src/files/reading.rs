@@ -71,6 +71,8 @@ impl Reading {
         BufReader::with_capacity(1 << 17, RangeReader { file: self, range })
     }
 
+    /// Fills the buffer with the bytes from `offset` on, counted from the start of the file.
+    ///
     /// # Errors
     ///
     /// Fails if the file cannot be read or is too short.

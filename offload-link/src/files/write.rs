@@ -15,7 +15,7 @@ use crate::platform::{self, FileExt};
 ///
 /// # Errors
 ///
-/// If the folder cannot be written to; what was there stays.
+/// Fails if the folder cannot be written to; an existing file stays.
 pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let pieces = [Piece::Bytes(bytes.to_vec())];
     write_pieces_beside(path, &pieces, &[])
@@ -25,7 +25,7 @@ pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// If an input cannot be read, or the folder cannot be written to; what was there stays.
+/// Fails if an input cannot be read, or the folder cannot be written to; an existing file stays.
 pub(crate) fn write_pieces_beside(
     path: &Path,
     pieces: &[Piece],
@@ -45,7 +45,7 @@ pub(crate) fn write_pieces_beside(
 ///
 /// # Errors
 ///
-/// If an input cannot be read.
+/// Fails if an input cannot be read.
 pub(crate) fn read_pieces(pieces: &[Piece], inputs: &[PathBuf]) -> io::Result<Vec<Piece>> {
     let mut read = Vec::new();
     for piece in pieces {
@@ -68,7 +68,7 @@ pub(crate) fn read_pieces(pieces: &[Piece], inputs: &[PathBuf]) -> io::Result<Ve
 ///
 /// # Errors
 ///
-/// If an input cannot be read (the error names it), or the file cannot be written.
+/// Fails if an input cannot be read (the error names it), or the file cannot be written.
 pub(crate) fn write_pieces(file: &File, pieces: &[Piece], inputs: &[PathBuf]) -> io::Result<()> {
     // Zeros are then in their places.
     file.set_len(pieces::size(pieces))?;

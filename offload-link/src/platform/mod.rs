@@ -11,11 +11,11 @@ pub(crate) use unix::*;
 #[cfg(windows)]
 pub(crate) use windows::*;
 
-/// Fails: the bytes are read and written.
+/// Fails on this system; the caller then reads and writes the bytes.
 ///
 /// # Errors
 ///
-/// Always.
+/// Fails always.
 #[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
 pub(crate) fn copy_in_system(
     _: (&std::fs::File, &mut u64),

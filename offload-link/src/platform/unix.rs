@@ -13,12 +13,12 @@ use std::process::{Command, ExitStatus};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-/// Returns the text that these bytes are.
+/// Returns the bytes as a string of the system, which may have any bytes.
 pub(crate) fn os_string(bytes: Vec<u8>) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// Returns the text that these bytes are.
+/// Returns the bytes as a string of the system; every string of bytes is one.
 pub(crate) fn os_str(bytes: &[u8]) -> Option<&OsStr> {
     Some(OsStr::from_bytes(bytes))
 }
@@ -28,12 +28,12 @@ pub(crate) fn file_number(metadata: &Metadata) -> Option<(u64, u64)> {
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// Returns who may do what with a file, as `chmod` takes it.
+/// Returns the permission bits of a file, as `chmod` takes them.
 pub(crate) fn mode(metadata: &Metadata) -> u32 {
     metadata.permissions().mode()
 }
 
-/// Sets who may do what with a file.
+/// Sets the permission bits of a file.
 pub(crate) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(mode))
 }
@@ -57,11 +57,11 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
-/// Copies up to `size` bytes inside the system, moves both offsets behind them, and returns their number.
+/// Copies up to `size` bytes inside the system, moves both offsets past them, and returns their number.
 ///
 /// # Errors
 ///
-/// If the system cannot copy between these files; reading and writing may still work.
+/// Fails if the system cannot copy between these files; reading and writing may still work.
 #[cfg(any(target_os = "linux", target_os = "freebsd"))]
 pub(crate) fn copy_in_system(
     from: (&File, &mut u64),

@@ -79,7 +79,7 @@ pub(crate) fn file_number(_: &Metadata) -> Option<(u64, u64)> {
     None
 }
 
-/// Returns the mode of Unix that says the same: all may read a file, and write it unless it is read-only.
+/// Returns the corresponding permission bits of Unix: all may read a file, and write it unless it is read-only.
 pub(crate) fn mode(metadata: &Metadata) -> u32 {
     match metadata.permissions().readonly() {
         true => 0o444,

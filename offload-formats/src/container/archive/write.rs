@@ -46,7 +46,7 @@ pub enum Index {
 ///
 /// Fails if a member is too large for an archive.
 pub fn layout(members: &[MemberPlan<'_>], index: Index) -> Result<Vec<Piece>, ArchiveWriteError> {
-    /// Largest number in a size field.
+    /// Largest size of a member in bytes: its field has ten decimal digits.
     const LARGEST: u64 = 9_999_999_999;
     match members.iter().position(|member| size(member) > LARGEST) {
         Some(index) => Err(ArchiveWriteError { index }),

@@ -13,7 +13,7 @@ use crate::format::msgpack::MsgpackReader;
 
 const OWNER: &[u8] = b"AMDGPU";
 const NT_AMDGPU_METADATA: NoteType = NoteType(32);
-/// Alignment of notes and of their parts.
+/// Alignment of notes and of their parts in bytes.
 const ALIGNMENT: usize = 4;
 /// Keys of lists, which the joined note concatenates.
 const KERNELS: &[u8] = b"amdhsa.kernels";
@@ -44,7 +44,7 @@ pub fn join_notes(image: &mut [u8]) -> Result<(), CodeObjectError> {
 ///
 /// # Errors
 ///
-/// Those of [`join_notes`].
+/// Fails as [`join_notes`] does.
 pub fn joined_notes<'d, R: ReadAt<'d>>(
     image: R,
 ) -> Result<BTreeMap<u64, Vec<u8>>, CodeObjectError> {
@@ -82,7 +82,7 @@ struct Change {
 }
 
 impl Change {
-    /// Returns `None` if the image has fewer than two notes of metadata.
+    /// Finds the notes of metadata; `None` if the image has fewer than two.
     fn find<'d, R: ReadAt<'d>>(image: View<R>) -> Result<Option<Self>, CodeObjectError> {
         let file = ElfFile64::<LittleEndian, View<R>>::parse(image).map_err(damaged)?;
         let header = file.elf_header();

@@ -188,7 +188,7 @@ pub struct InventoryProblem {
     pub section: Option<Vec<u8>>,
     /// The problem, with offsets.
     pub problem: Box<dyn std::error::Error + Send + Sync>,
-    /// True if raising the limit on decompressed data mends it.
+    /// True if a higher limit on decompressed data solves it.
     pub is_limit: bool,
 }
 

@@ -38,7 +38,7 @@ pub enum PruneProblem {
     Outside(OutOfBounds),
     /// The file has no section of bundles or fat binaries.
     NoImages,
-    /// The images of a linked file are in offload binaries, as those of OpenMP and SYCL are, and shall be compressed.
+    /// A linked file was to be compressed whose images are in offload binaries, like those of OpenMP and SYCL.
     LinkedTable,
     /// No descriptor for OpenMP's runtime lists an image of a linked file.
     NoDescriptor {
@@ -121,7 +121,7 @@ pub enum PruneProblem {
 }
 
 impl PruneProblem {
-    /// Tells whether raising the limit on decompressed data mends it.
+    /// Tells whether a higher limit on decompressed data solves it.
     #[must_use]
     pub fn is_limit(&self) -> bool {
         matches!(

@@ -106,7 +106,7 @@ pub(super) struct MovedBlock {
 #[derive(Debug)]
 pub(super) struct PruneLayout {
     pub sections: Vec<UnitSection>,
-    /// Ascending.
+    /// Pages to cut, in ascending order.
     pub cuts: Vec<PageCut>,
     pub moved: Option<MovedBlock>,
     /// True if the header `PT_PHDR` gives its place to another one.
@@ -167,7 +167,7 @@ impl PruneLayout {
         }
     }
 
-    /// Finds the pages to cut behind each section's content.
+    /// Finds the pages to cut after each section's content.
     fn cut(&mut self, headers: &ElfHeaders) -> Result<(), PruneProblem> {
         let page = headers.page();
         let mut cuts = Vec::new();
@@ -343,7 +343,7 @@ fn overlap(one: &Range<u64>, two: &Range<u64>) -> bool {
     one.start < two.end && two.start < one.end
 }
 
-/// Returns the offset of the first section, table or segment behind a section of units, or the end of the file.
+/// Returns the offset of the first section, table or segment after a section of units, or the end of the file.
 fn next_content(headers: &ElfHeaders, section: &Range<u64>) -> u64 {
     let sections = headers
         .sections
@@ -354,13 +354,14 @@ fn next_content(headers: &ElfHeaders, section: &Range<u64>) -> u64 {
         .map(|at| at.offset)
         .chain(segments.map(|at| at.offset))
         .chain([headers.file.sections_offset, headers.size]);
-    let behind = starts.filter(|start| *start >= section.end);
-    behind
+    let after = starts.filter(|start| *start >= section.end);
+    after
         .min()
-        .expect("the end of the file is behind every section")
+        .expect("the end of the file is after every section")
 }
 
-/// Returns the offset of the first thing behind the program headers that is not a section, at most `end`.
+/// Returns the offset of the section headers or the first segment after the program headers, or else the end of the
+/// file. `end` is the result if none of them is after the program headers.
 fn first_other(headers: &ElfHeaders, end: u64) -> u64 {
     let table = headers.file.segments_offset;
     let segments = headers

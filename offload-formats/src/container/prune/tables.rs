@@ -33,7 +33,7 @@ const FIRST: u64 = 8;
 /// Offsets of the start and end of the offload entries, in both records.
 const ENTRIES: [u64; 2] = [16, 24];
 
-/// Limit on the records that are read for each that there is.
+/// Limit on the records that are read while a table is checked, for each record that was found.
 const MOST_READS: usize = 64;
 
 /// The tables of a file.

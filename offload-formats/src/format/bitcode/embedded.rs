@@ -33,7 +33,7 @@ const SECTION: &[u8] = b".llvm.offloading";
 ///
 /// # Errors
 ///
-/// If the range is not bitcode, or an entry of the list is not understood.
+/// Fails if the range is not bitcode, or an entry of the list is not understood.
 pub fn embedded_objects<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,

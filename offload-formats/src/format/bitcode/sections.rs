@@ -11,7 +11,7 @@ use crate::format::bytes::ReadAt;
 ///
 /// # Errors
 ///
-/// If the range is not bitcode, or a block or record exceeds its container.
+/// Fails if the range is not bitcode, or a block or record exceeds its container.
 pub fn section_names<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,

@@ -8,7 +8,7 @@ use super::{Comment, END, START};
 ///
 /// # Errors
 ///
-/// If the entry ID contains a line feed.
+/// Fails if the entry ID contains a line feed.
 pub fn comments(id: &str, comment: Comment) -> Result<[Vec<u8>; 2], TextBundleWriteError> {
     if id.contains('\n') {
         let id = id.to_owned();
@@ -22,7 +22,7 @@ pub fn comments(id: &str, comment: Comment) -> Result<[Vec<u8>; 2], TextBundleWr
 ///
 /// # Errors
 ///
-/// If a text could not be read back: it contains its closing comment, an entry ID contains a line
+/// Fails if a text could not be read back: it contains its closing comment, an entry ID contains a line
 /// feed, or an entry ID is given twice.
 pub fn to_bytes(
     entries: &[(&str, &[u8])],

@@ -5,7 +5,7 @@
 use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, field};
 
 const FRAME: u32 = 0xfd2f_b528;
-/// The last digit may be any.
+/// Magic of a frame without content; its last hexadecimal digit may be any.
 const SKIPPABLE: u32 = 0x184d_2a50;
 
 /// Returns the end of the consecutive frames at the cursor, if there is one and all are complete.

@@ -68,7 +68,7 @@ impl CompressedBundle {
     ///
     /// # Errors
     ///
-    /// If the data is damaged, or has another size or hash; if `out` fails; if the method is not
+    /// Fails if the data is damaged, or has another size or hash; if `out` fails; if the method is not
     /// built in.
     pub fn decompress_to<'d, R: ReadAt<'d>>(
         &self,
@@ -83,7 +83,7 @@ impl CompressedBundle {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::decompress_to`].
+    /// Fails as [`Self::decompress_to`] does.
     pub fn decompress_from(
         &self,
         source: impl BufRead,
@@ -131,7 +131,7 @@ impl CompressedBundle {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::decompress_from`].
+    /// Fails as [`Self::decompress_from`] does.
     pub fn extract_from(
         &self,
         source: impl BufRead,
@@ -151,7 +151,7 @@ impl CompressedBundle {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::decompress_to`].
+    /// Fails as [`Self::decompress_to`] does.
     pub(crate) fn extract<'d, R: ReadAt<'d>>(
         &self,
         data: R,
@@ -165,7 +165,7 @@ impl CompressedBundle {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::decompress_to`], and if the uncompressed size exceeds `limit`.
+    /// Fails as [`Self::decompress_to`] does, and if the uncompressed size exceeds `limit`.
     pub fn decompress<'d, R: ReadAt<'d>>(
         &self,
         data: R,
@@ -186,7 +186,7 @@ impl CompressedBundle {
     ///
     /// # Errors
     ///
-    /// If the data or a header is damaged, an image exceeds the bundle, the headers exceed 16 MiB,
+    /// Fails if the data or a header is damaged, an image exceeds the bundle, the headers exceed 16 MiB,
     /// or the method is not built in.
     pub fn contents<'d, R: ReadAt<'d>>(
         &self,

@@ -63,7 +63,7 @@ impl<W: Write> Compressor<W> {
     ///
     /// # Errors
     ///
-    /// If the method is not built in, or the size is too large for the version.
+    /// Fails if the method is not built in, or the size is too large for the version.
     pub(crate) fn new(
         how: Compression,
         size: u64,
@@ -90,7 +90,7 @@ impl<W: Write> Compressor<W> {
     ///
     /// # Errors
     ///
-    /// If the bundle's size differs from the announced one, the output fails, or the compressed
+    /// Fails if the bundle's size differs from the announced one, the output fails, or the compressed
     /// size is too large for the version.
     pub(crate) fn finish(self) -> Result<(W, CompressedHeader), CompressedBundleWriteError> {
         let (expected, found) = (self.size, self.written);
@@ -157,7 +157,7 @@ impl<W: Write> Write for Counted<W> {
 ///
 /// # Errors
 ///
-/// If the method is not built in, a size is too large for the version, `bundle` or `out` fails, or
+/// Fails if the method is not built in, a size is too large for the version, `bundle` or `out` fails, or
 /// the bundle has another size.
 pub fn compress_to(
     how: Compression,
@@ -192,14 +192,14 @@ pub fn compress_to(
 ///
 /// # Errors
 ///
-/// If the method is not built in, or a size is too large for the version.
+/// Fails if the method is not built in, or a size is too large for the version.
 pub fn compress(bundle: &[u8], how: Compression) -> Result<Vec<u8>, CompressedBundleWriteError> {
     let mut out = io::Cursor::new(Vec::new());
     compress_to(how, bundle.len() as u64, bundle, &mut out)?;
     Ok(out.into_inner())
 }
 
-/// Tells whether the output or the library failed.
+/// Returns the error of the output, or else of the library.
 fn failed(problem: io::Error) -> CompressedBundleWriteError {
     let message = problem.to_string();
     match problem.downcast::<CompressedBundleWriteError>() {

@@ -33,7 +33,7 @@ impl OffloadBinary {
     ///
     /// # Errors
     ///
-    /// If the inflated size exceeds `limit`, or the method is not built in. If the data is damaged,
+    /// Fails if the inflated size exceeds `limit`, or the method is not built in. Fails if the data is damaged,
     /// has another size, or is followed by other data.
     pub fn inflate<'d, R: ReadAt<'d>>(&self, data: R, limit: u64) -> Result<Vec<u8>, InflateError> {
         let claimed = match &self.compressed {
@@ -114,7 +114,7 @@ impl CompressedBody {
 ///
 /// # Errors
 ///
-/// If `binary` is not exactly one uncompressed offload binary of version 3. If the level is not
+/// Fails if `binary` is not exactly one uncompressed offload binary of version 3. Fails if the level is not
 /// valid for the method, or the method is not built in or fails.
 pub fn compress(
     binary: &[u8],

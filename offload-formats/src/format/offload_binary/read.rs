@@ -22,7 +22,7 @@ use crate::names::{ImageKind, OffloadKind};
 ///
 /// # Errors
 ///
-/// If an offload binary is invalid, or other data follows it.
+/// Fails if an offload binary is invalid, or other data follows it.
 pub fn walk<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,

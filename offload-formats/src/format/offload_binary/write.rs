@@ -53,8 +53,8 @@ pub struct NewBinaryEntry<'a> {
 ///
 /// # Errors
 ///
-/// If there is no entry; version 1 then returns no pieces instead. If a key contains a NUL, or in
-/// version 1 a value does. If the result is too large for a file.
+/// Fails if there is no entry; version 1 then returns no pieces instead. Fails if a key contains a NUL, or in
+/// version 1 a value does. Fails if the result is too large for a file.
 pub fn layout(
     entries: &[NewBinaryEntry<'_>],
     version: OffloadBinaryVersion,
@@ -249,7 +249,7 @@ impl BinaryImage<'_> {
     ///
     /// # Errors
     ///
-    /// If a key or value contains a NUL.
+    /// Fails if a key or value contains a NUL.
     pub fn to_bytes(&self, release: LlvmRelease) -> Result<Vec<u8>, OffloadBinaryWriteError> {
         let (pieces, _) = self.to_pieces(self.image.len() as u64, release)?;
         let bytes = pieces::to_bytes(&pieces, &[self.image]);
@@ -261,7 +261,7 @@ impl BinaryImage<'_> {
     ///
     /// # Errors
     ///
-    /// If a key or value contains a NUL, or the size is too large for a file.
+    /// Fails if a key or value contains a NUL, or the size is too large for a file.
     pub fn to_pieces(
         &self,
         image_size: u64,

@@ -294,7 +294,7 @@ const VENDORS: [&str; 16] = [
     "suse", "oe", "meta", "intel",
 ];
 
-/// A version may follow each.
+/// Starts of the words of operating systems; a version may follow each.
 const SYSTEMS: [&str; 43] = [
     "darwin",
     "dragonfly",

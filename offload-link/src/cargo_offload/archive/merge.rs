@@ -94,6 +94,8 @@ impl MergedMember {
         CargoOffloadError::new(format_args!("{path}: member `{name}`: {problem}"))
     }
 
+    /// Checks that the member can be an entry of a bundle.
+    ///
     /// # Errors
     ///
     /// Fails if the member is or contains a bundle, or is truncated.

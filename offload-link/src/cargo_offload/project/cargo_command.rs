@@ -59,7 +59,7 @@ impl CargoCommand {
         Ok(Self { command, progress })
     }
 
-    /// Runs it to its end; all it says goes where ours does.
+    /// Runs it to its end, with the standard streams of this process.
     pub(super) fn run(mut self) -> Result<u8, CargoOffloadError> {
         let status = self.command.status().map_err(unstarted);
         drop(self.progress);
@@ -81,7 +81,7 @@ pub(super) fn exit_status(status: ExitStatus) -> u8 {
     code.unwrap_or(FAILED)
 }
 
-/// Returns the options before `--`: those behind it are for programs.
+/// Returns the options before `--`; those after it are for programs.
 fn options_of_cargo(options: &[OsString]) -> impl Iterator<Item = &OsStr> {
     let own = options.iter().map(OsString::as_os_str);
     own.take_while(|option| *option != "--")

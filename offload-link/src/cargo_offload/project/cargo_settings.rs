@@ -31,7 +31,7 @@ impl CargoSettings {
     ///
     /// # Errors
     ///
-    /// If one of them cannot be read, or is no TOML.
+    /// Fails if one of them cannot be read or is not valid TOML.
     pub(super) fn read(folder: &Path) -> Result<Self, CargoOffloadError> {
         let mut settings = Self {
             linkers: Vec::new(),

@@ -283,7 +283,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Tells whether the package is in no workspace of others.
+    /// Tells whether the package belongs to no workspace of other packages.
     fn is_alone(&self) -> Result<bool, CargoOffloadError> {
         let mut cargo = Command::new(cargo_program());
         cargo
@@ -301,7 +301,7 @@ impl Manifest {
     }
 }
 
-/// Returns a table below another; a new one if there is none, nothing if it is something else.
+/// Returns a table below another, and creates it if it is missing; `None` if the key is not a table.
 fn table<'t>(parent: &'t mut Table, name: &str) -> Option<&'t mut Table> {
     let item = parent
         .entry(name)

@@ -57,7 +57,7 @@ struct MadeFiles {
 ///
 /// # Errors
 ///
-/// If the record of the build is missing or unreadable, or a file cannot be written.
+/// Fails if the record of the build is missing or unreadable, or a file cannot be written.
 pub(super) fn export(
     library: &Path,
     out_dir: &Path,

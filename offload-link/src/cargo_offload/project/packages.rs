@@ -216,7 +216,7 @@ impl PackageOptions {
 }
 
 impl BuildEnvironment {
-    /// Returns the variables for no package in particular.
+    /// Returns the variables that are the same for every package.
     pub(super) fn variables(&self) -> BTreeMap<OsString, OsString> {
         self.variables.clone()
     }
@@ -248,7 +248,7 @@ impl BuildEnvironment {
         }
     }
 
-    /// Returns a text without the folder of answers, which is nobody's business.
+    /// Removes the path of the temporary folder of answers from a text.
     pub(super) fn without_out(&self, text: &str) -> String {
         text.replace(&self.out.path().display().to_string(), "$OUT_DIR")
     }
@@ -297,7 +297,7 @@ fn own_triple() -> String {
     }
 }
 
-/// Returns what `rustc --print cfg` says of the target of this program, as far as a build asks for it.
+/// Returns the lines of `rustc --print cfg` for this program's target that builds need.
 fn own_cfg() -> String {
     let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
     let environment = match os {

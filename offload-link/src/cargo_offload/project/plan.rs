@@ -1,7 +1,7 @@
 //! `cargo offload plan`: what builds of device code would run.
 //!
-//! Build scripts themselves say it, so methods of `Build` and the folders of this build count. With `OFFLOAD_DRY_RUN` each
-//! writes its plan to a file and fails, so nothing is compiled that needs its result.
+//! Build scripts write their own plans, so methods of `Build` and the folders of this build count. With
+//! `OFFLOAD_DRY_RUN` each writes its plan to a file and fails, so nothing is compiled that needs its result.
 
 use std::fs;
 use std::io::Write;
@@ -66,7 +66,7 @@ pub(crate) fn run(line: &PlanLine, out: &mut impl Write) -> Result<(), CargoOffl
     }
 }
 
-/// Returns the parts of Cargo's messages that are neither about a dry run nor that something failed.
+/// Returns Cargo's errors except those of dry runs and the summary `error: build failed`.
 fn other_problems(said: &str) -> Vec<&str> {
     let mut starts: Vec<usize> = said.match_indices("error").map(|(at, _)| at).collect();
     starts.retain(|at| *at == 0 || said[..*at].ends_with('\n'));

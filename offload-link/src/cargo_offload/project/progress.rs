@@ -21,7 +21,7 @@ use crate::signals::Watch;
 /// Variable that tells build scripts where to write.
 pub(super) const VARIABLE: &str = "OFFLOAD_PROGRESS";
 
-/// Time between two looks at the file.
+/// Time between two reads of the file.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Shows progress until it is dropped.

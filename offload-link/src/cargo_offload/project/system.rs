@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// How this system is called in commands that install something; `None` if it is none that they name.
+/// Name of this system in install commands; `None` if they do not name it.
 pub(super) struct System(Option<&'static str>);
 
 impl System {
@@ -24,7 +24,7 @@ impl System {
         }))
     }
 
-    /// Returns a text in which commands for several systems, `(Debian, Ubuntu: …; Fedora: …)`, are those of this one.
+    /// Replaces commands for several systems, `(Debian, Ubuntu: …; Fedora: …)`, by this system's.
     pub(super) fn shortened(&self, text: &str) -> String {
         let Some(system) = self.0 else {
             return text.to_owned();

@@ -102,7 +102,7 @@ fn wanted(names: &[String]) -> Result<Vec<&'static str>, CargoOffloadError> {
     Ok(found)
 }
 
-/// Returns nothing for names that are no GPU of AMD or NVIDIA.
+/// Returns the row of a processor; `None` if it is not a GPU of AMD or NVIDIA.
 fn listed(processor: &'static Processor, compilers: &[GpuCompiler]) -> Option<ListedTarget> {
     let vendor = match processor.device() {
         Device::Amdgcn => "amd",

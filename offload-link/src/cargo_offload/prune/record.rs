@@ -13,7 +13,7 @@ pub(super) struct WheelRecord {
     lines: Vec<RecordLine>,
 }
 
-/// A line, which gives itself back unchanged unless it gets a new hash.
+/// A line, which is written unchanged unless it gets a new hash.
 struct RecordLine {
     /// Path of the file.
     path: Vec<u8>,

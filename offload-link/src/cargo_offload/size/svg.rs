@@ -12,12 +12,12 @@ use crate::cargo_offload::text;
 /// Size of the picture in pixels.
 const WIDTH: f64 = 1200.0;
 const HEIGHT: f64 = 760.0;
-/// Height of the title, and of a group's label.
+/// Height of the title, and of a group's label, in pixels.
 const TITLE: f64 = 34.0;
 const LABEL: f64 = 18.0;
-/// Width of a character of a label, on the average of its font.
+/// Average width of a character in a label's font, in pixels.
 const CHARACTER: f64 = 6.6;
-/// Smallest area of a rectangle of its own, in pixels; smaller images of a group share one.
+/// Smallest area of a rectangle of its own, in square pixels; smaller images of a group share one.
 const SMALLEST: f64 = 16.0;
 /// Number of colors of targets.
 const COLORS: usize = 8;

@@ -1,10 +1,12 @@
 //! Decides which images are linked, and which of them together.
 
 pub(crate) mod bundle_choice;
+mod content;
 pub(crate) mod device_libraries;
 pub(crate) mod distinct;
 pub(crate) mod groups;
 pub(crate) mod host_entries;
+pub(crate) mod link_jobs;
 mod linked_units;
 mod needed;
 pub(crate) mod select;

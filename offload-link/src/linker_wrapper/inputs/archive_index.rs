@@ -18,6 +18,8 @@ pub(crate) struct ArchiveIndex {
 }
 
 impl ArchiveIndex {
+    /// Reads the index of an archive of `size` bytes.
+    ///
     /// # Errors
     ///
     /// Fails if the index is damaged.

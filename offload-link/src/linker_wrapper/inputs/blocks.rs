@@ -31,13 +31,15 @@ struct KeptBlocks {
     blocks: Vec<OnceCell<Box<[u8]>>>,
 }
 
-/// Size of a block. Most objects have their section headers in the last one.
+/// Size of a block in bytes. Most objects have their section headers in the last one.
 const BLOCK: usize = 8 << 10;
 
-/// Largest file whose blocks stay. Most host libraries are smaller.
+/// Size in bytes of the largest file whose blocks stay. Most host libraries are smaller.
 const KEPT: u64 = 16 << 20;
 
 impl Blocks {
+    /// Opens a file.
+    ///
     /// # Errors
     ///
     /// Fails if the file cannot be opened and read.

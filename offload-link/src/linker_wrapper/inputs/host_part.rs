@@ -31,9 +31,9 @@ use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::linker_wrapper::inputs::file::{FileKind, InputFile, Inputs, Problem, Unit};
 use crate::linker_wrapper::inputs::host_archive;
 use crate::linker_wrapper::inputs::images::with_hint;
+use crate::linker_wrapper::installed::programs;
 use crate::linker_wrapper::line::arguments::Position;
 use crate::linker_wrapper::line::host;
-use crate::linker_wrapper::line::programs;
 use crate::linker_wrapper::report::fates::Report;
 
 /// The host part of a bundle.

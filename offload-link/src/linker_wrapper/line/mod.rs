@@ -5,4 +5,4 @@ pub(crate) mod elf_linker;
 pub(crate) mod family;
 pub(crate) mod host;
 pub(crate) mod options;
-pub(crate) mod programs;
+pub(crate) mod values;

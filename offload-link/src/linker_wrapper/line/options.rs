@@ -285,7 +285,7 @@ pub(crate) struct LinkerOptions {
     pub dry_run: bool,
     pub verbose: bool,
     pub save_temps: bool,
-    /// Default: one under LLVM's name, otherwise as many as make or cargo allow.
+    /// Default: one in linker position, and as many as make or Cargo allow in driver position.
     pub jobs: Option<Jobs>,
     /// `-mllvm`: options for LLVM in device links, and for the compiler that runs them.
     pub mllvm: Vec<OsString>,
@@ -310,7 +310,7 @@ pub(crate) struct LinkerOptions {
     pub print_registration: bool,
     /// Compile the registration from C with the host compiler.
     pub wrapper_from_c: bool,
-    /// `--llvm`: the only release whose entry tables are registered.
+    /// `--llvm`: the release whose rules apply; only its entry tables are registered.
     pub llvm: Option<LlvmRelease>,
     pub report: Option<OsString>,
     /// Limit on decompressed data, as given.

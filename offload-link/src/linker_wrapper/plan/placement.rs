@@ -1,4 +1,4 @@
-//! Decides where the host linker places the images, and what it must be told for that.
+//! Decides where the host linker places the images, and which options it needs for that.
 //!
 //! Large images are in sections of large data (`offload_formats::container::large`), which linkers treat differently:
 //!
@@ -22,66 +22,72 @@ use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
 use crate::linker_wrapper::line::elf_linker::ElfLinker;
 
-/// Placement of the images by the host linker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PlacedImages {
-    pub placement: ImagePlacement,
-    /// Options for the host linker or driver.
-    pub flags: Vec<OsString>,
+/// Returns the placement of images of `total` bytes on `host`.
+///
+/// # Errors
+///
+/// Fails if no program for the host can have such images.
+pub(crate) fn choose(
+    total: u64,
+    host: Machine,
+    arguments: &Arguments,
+) -> Result<ImagePlacement, LinkError> {
+    let elf = arguments.family.is_elf().then_some(host);
+    let largest_usual = arguments.options.largest_usual()?;
+    let placement = ImagePlacement::choose(elf, total, largest_usual).map_err(|problem| {
+        LinkError::LargeImages {
+            problem: problem.to_string(),
+            hint: "link fewer targets in one program",
+        }
+    })?;
+    if placement != ImagePlacement::Usual && arguments.options.wrapper_from_c {
+        let hint = "omit `--emit-wrapper=c`";
+        return Err(refused(total, "C has no sections for them", hint));
+    }
+    Ok(placement)
 }
 
-impl PlacedImages {
-    /// Returns the placement of images of `total` bytes on `host`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if no program for the host can have such images, or the linker does not place them safely.
-    pub(crate) fn of(
-        total: u64,
-        host: Machine,
-        arguments: &Arguments,
-        linker: impl FnOnce() -> ElfLinker,
-    ) -> Result<Self, LinkError> {
-        let elf = arguments.family.is_elf().then_some(host);
-        let largest_usual = arguments.options.largest_usual()?;
-        let too_large = |problem: String, hint| LinkError::LargeImages { problem, hint };
-        let placement = ImagePlacement::choose(elf, total, largest_usual).map_err(|problem| {
-            too_large(problem.to_string(), "link fewer targets in one program")
-        })?;
-        let mut placed = Self {
-            placement,
-            flags: Vec::new(),
-        };
-        if placement == ImagePlacement::Usual {
-            return Ok(placed);
+/// Returns options that keep sections of entries, which only `__start_` and `__stop_` name: lld removes them by default.
+pub(crate) fn keep_entries(position: Position, linker: ElfLinker) -> Vec<OsString> {
+    match (linker, position) {
+        (ElfLinker::Lld, Position::Driver) => vec!["-Wl,-z,nostart-stop-gc".into()],
+        (ElfLinker::Lld, Position::Linker { .. }) => {
+            vec!["-z".into(), "nostart-stop-gc".into()]
         }
-        let refused = |reason, hint| {
-            let problem = format!("the images have {total:#x} bytes, and {reason}");
-            Err(too_large(problem, hint))
-        };
-        if arguments.options.wrapper_from_c {
-            return refused("C has no sections for them", "omit `--emit-wrapper=c`");
-        }
-        if arguments.relocatable {
-            return Ok(placed);
-        }
-        match linker() {
-            ElfLinker::Mold => refused(
-                "mold places them between code and its tables for exceptions, which then abort",
-                "link with GNU ld, gold or lld (`-fuse-ld=lld`), or make the images smaller: `--compress`, fewer targets",
-            ),
-            ElfLinker::Gnu | ElfLinker::Lld if arguments.is_fully_static() => refused(
-                "GNU ld and lld cannot link the static C library with them",
-                "link the C library dynamically, link with gold (`-fuse-ld=gold`), or make the images smaller: `--compress`, fewer targets",
-            ),
-            ElfLinker::Lld => {
-                placed.flags = match arguments.position {
-                    Position::Driver => vec!["-Wl,-z,lrodata-after-bss".into()],
-                    Position::Linker { .. } => vec!["-z".into(), "lrodata-after-bss".into()],
-                };
-                Ok(placed)
-            }
-            ElfLinker::Gnu | ElfLinker::Gold | ElfLinker::Unknown => Ok(placed),
-        }
+        _ => Vec::new(),
     }
+}
+
+/// Returns options with which `linker`, or its driver, places large images of `total` bytes safely.
+///
+/// # Errors
+///
+/// Fails if the linker has none.
+pub(crate) fn flags(
+    total: u64,
+    arguments: &Arguments,
+    linker: ElfLinker,
+) -> Result<Vec<OsString>, LinkError> {
+    match linker {
+        ElfLinker::Mold => Err(refused(
+            total,
+            "mold places them between code and its tables for exceptions, which then abort",
+            "link with GNU ld, gold or lld (`-fuse-ld=lld`), or make the images smaller: `--compress`, fewer targets",
+        )),
+        ElfLinker::Gnu | ElfLinker::Lld if arguments.is_fully_static() => Err(refused(
+            total,
+            "GNU ld and lld cannot link the static C library with them",
+            "link the C library dynamically, link with gold (`-fuse-ld=gold`), or make the images smaller: `--compress`, fewer targets",
+        )),
+        ElfLinker::Lld => Ok(match arguments.position {
+            Position::Driver => vec!["-Wl,-z,lrodata-after-bss".into()],
+            Position::Linker { .. } => vec!["-z".into(), "lrodata-after-bss".into()],
+        }),
+        ElfLinker::Gnu | ElfLinker::Gold | ElfLinker::Unknown => Ok(Vec::new()),
+    }
+}
+
+fn refused(total: u64, reason: &str, hint: &'static str) -> LinkError {
+    let problem = format!("the images have {total:#x} bytes, and {reason}");
+    LinkError::LargeImages { problem, hint }
 }

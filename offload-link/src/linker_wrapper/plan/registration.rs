@@ -7,12 +7,10 @@ use object::elf;
 use offload_formats::container::elf::Machine;
 use offload_formats::container::large::ImagePlacement;
 use offload_formats::registration::coff::WindowsAbi;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use offload_formats::format::bytes::ReadCache;
-use offload_formats::format::offload_binary::{self, BinaryEntry};
-use offload_formats::format::pieces::{self, Embedded, Piece, PieceSource};
+use offload_formats::format::offload_binary::BinaryEntry;
+use offload_formats::format::pieces::{self, Embedded, Piece};
 use offload_formats::names::Triple;
 use offload_formats::registration::fat_binary::{FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::{HipFatBinary, HipSymbols};
@@ -20,7 +18,6 @@ use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenM
 use offload_formats::registration::sycl::{Sycl, SyclImage};
 use offload_formats::registration::{ElfHost, Global, HostFormat, NEEDS_OFFLOAD_LINK};
 
-use crate::files::Reading;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::host_objects::EntrySection;
 use crate::linker_wrapper::line::arguments::Arguments;
@@ -127,10 +124,12 @@ impl Registration<'_> {
     }
 }
 
-/// Calls `each` with every registration of `container`, and with the prefix of its object's name.
+/// Calls `each` with every registration of `container`, and with the prefix of its object's name. `sycl` are the
+/// images in a container of SYCL.
 pub(crate) fn forms(
     entries: &HostEntries,
     container: &Container,
+    sycl: &[BinaryEntry],
     relocatable: bool,
     mut each: impl FnMut(&str, &Registration<'_>) -> Result<(), LinkError>,
 ) -> Result<(), LinkError> {
@@ -180,18 +179,13 @@ pub(crate) fn forms(
             })
         }
         ContainerContent::Sycl(pieces) => {
-            let read = sycl_entries(pieces, &container.files);
-            let entries = read.map_err(|problem| LinkError::Container {
-                kind: container.kind,
-                problem,
-            })?;
-            let images = entries.iter().map(|entry| {
+            let images = sycl.iter().map(|entry| {
                 let range = entry.image.clone();
                 let image = pieces::replace_inputs(&[Piece::Copy { input: 0, range }], &[pieces]);
                 image.expect("the parser checked the range")
             });
             let images: Vec<Vec<Piece>> = images.collect();
-            let images = images.iter().zip(&entries);
+            let images = images.iter().zip(sycl);
             let images: Vec<SyclImage<'_>> = images
                 .map(|(image, entry)| sycl_image(Embedded::Pieces(image), entry))
                 .collect();
@@ -248,22 +242,6 @@ fn fat_binary(
     }))
 }
 
-/// Reads the offload binaries that the device links made: `pieces` of `files`.
-fn sycl_entries(pieces: &[Piece], files: &[PathBuf]) -> Result<Vec<BinaryEntry>, String> {
-    // In a dry run there are none.
-    if pieces::size(pieces) == 0 {
-        return Ok(Vec::new());
-    }
-    let opened = files.iter().map(|file| Reading::source(file));
-    let opened = opened.collect::<io::Result<Vec<_>>>();
-    let opened = opened.map_err(|problem| problem.to_string())?;
-    let data = ReadCache::new(PieceSource::new(pieces.to_vec(), opened));
-    let binaries = offload_binary::walk(&data, 0..pieces::size(pieces));
-    let binaries = binaries.map_err(|problem| problem.to_string())?;
-    let entries = binaries.into_iter().flat_map(|binary| binary.entries);
-    Ok(entries.collect())
-}
-
 /// Returns an image in the offload binary that the device link made.
 fn sycl_image<'a>(bytes: Embedded<'a>, entry: &'a BinaryEntry) -> SyclImage<'a> {
     SyclImage {
@@ -279,7 +257,7 @@ fn sycl_image<'a>(bytes: Embedded<'a>, entry: &'a BinaryEntry) -> SyclImage<'a> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use offload_formats::format::offload_binary::BinaryImage;
+    use offload_formats::format::offload_binary::{self, BinaryImage};
     use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 
     #[test]

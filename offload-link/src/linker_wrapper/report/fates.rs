@@ -188,8 +188,7 @@ impl Report {
     }
 }
 
-/// Parses `[text
-/// json[:]]FILE`. Without `text` or `json`, it is a file for the text.
+/// Parses `text`, `json`, `text:FILE`, `json:FILE` or `FILE`, which gets the text. Returns true for JSON, and the file.
 fn parse_request(request: &OsStr) -> Result<(bool, Option<PathBuf>), LinkError> {
     let bytes = request.as_encoded_bytes();
     for (name, json) in [(&b"text"[..], false), (b"json", true)] {

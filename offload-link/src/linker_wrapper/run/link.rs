@@ -1,42 +1,42 @@
 //! Runs a host link with device code: all phases in order.
 
-use crate::linker_wrapper::actions::Actions;
-use crate::linker_wrapper::inputs::host_archive;
-use crate::linker_wrapper::run::device_links;
+use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use offload_build::tools::Command;
+use offload_build::tools::{self as device, Command};
 use offload_formats::container::elf::Machine;
+use offload_formats::container::large::ImagePlacement;
 use offload_formats::escape::terminal;
+use offload_formats::format::offload_binary::BinaryEntry;
 use offload_formats::format::pieces;
 use offload_formats::names::{OffloadKind, Triple};
 
+use crate::linker_wrapper::actions::Actions;
 use crate::linker_wrapper::choose::host_entries::HostEntries;
+use crate::linker_wrapper::choose::link_jobs::{GroupJob, link_jobs};
 use crate::linker_wrapper::choose::select::Images;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::{FileKind, Inputs};
-use crate::linker_wrapper::inputs::host_objects;
+use crate::linker_wrapper::inputs::{host_archive, host_objects};
+use crate::linker_wrapper::installed::device_programs::DevicePrograms;
+use crate::linker_wrapper::installed::runtimes::{self, HostProgram};
+use crate::linker_wrapper::installed::{self, host_compiler, programs, rpath_folders};
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
-use crate::linker_wrapper::line::elf_linker::ElfLinker;
 use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::line::options::Jobs;
-use crate::linker_wrapper::line::programs;
-use crate::linker_wrapper::plan::containers::{Container, ContainerContent, Packing, Product};
-use crate::linker_wrapper::plan::device_link::{self, DeviceLink, Missing};
+use crate::linker_wrapper::plan::containers::{Container, ContainerContent, Product};
+use crate::linker_wrapper::plan::device_link::{DeviceLink, Missing, Planner};
 use crate::linker_wrapper::plan::from_c::CSource;
-use crate::linker_wrapper::plan::override_image;
-use crate::linker_wrapper::plan::placement::PlacedImages;
 use crate::linker_wrapper::plan::registration::{self, Registration, Way};
-use crate::linker_wrapper::plan::rpath;
-use crate::linker_wrapper::plan::runtime::{RuntimeFolders, runtime_libraries};
+use crate::linker_wrapper::plan::{self, placement};
 use crate::linker_wrapper::report::fates::{Fate, Report};
 use crate::linker_wrapper::report::shown::Shown;
 use crate::linker_wrapper::report::trace::Trace;
-use crate::linker_wrapper::run::host_linker;
-use crate::linker_wrapper::run::relocatable;
+use crate::linker_wrapper::run::packing::{self, Packing};
+use crate::linker_wrapper::run::{device_links, host_linker, override_image, relocatable};
 use crate::linker_wrapper::temporaries::Temporaries;
-use crate::linker_wrapper::tool::Rules;
+use crate::linker_wrapper::tool::{LLVM_NAME, Rules, tool_name};
 use crate::linker_wrapper::workplace::Workplace;
 use crate::{files, say};
 
@@ -117,12 +117,27 @@ impl Link<'_> {
         workplace: &Workplace,
         report: &mut Report,
     ) -> Result<Vec<DeviceLink<'images>>, LinkError> {
-        let (inputs, arguments) = (&self.inputs, &self.arguments);
-        let plans = device_link::plan(images, inputs, arguments, clang, self.tool, workplace)?;
+        let arguments = &self.arguments;
+        let way = match self.is_llvm() {
+            true => device::Way::Llvm,
+            false => device::Way::Own,
+        };
+        let jobs = link_jobs(images, arguments, way, workplace)?;
+        let programs = DevicePrograms::new(arguments, self.tool, way, clang);
+        // Libraries that the program will be linked with.
+        let runtimes = match way {
+            device::Way::Llvm => Vec::new(),
+            device::Way::Own => runtimes::find(&[OffloadKind::OPENMP], self.program(clang)),
+        };
+        let planner = Planner::new(arguments, &self.inputs, way, programs.cuda(), &runtimes);
+        let find = |job: &GroupJob<'_>| {
+            programs.find(&job.job, job.made_by, |tools| planner.check(job, tools))
+        };
+        let found: Vec<_> = jobs.iter().map(find).collect();
         let mut links = Vec::new();
         let mut reasons = Vec::new();
-        for plan in plans {
-            match plan {
+        for (job, tools) in jobs.into_iter().zip(found) {
+            match planner.plan(job, tools) {
                 Ok(link) => {
                     note_linked(report, &link);
                     links.push(link);
@@ -216,14 +231,14 @@ impl Link<'_> {
         }
         let kinds: Vec<OffloadKind> = containers.iter().map(|container| container.kind).collect();
         entries.complete(&kinds, &self.arguments);
-        let machine = host::machine(&self.arguments, self.inputs.host);
-        let places = RuntimeFolders::find(&self.arguments, entries.clang, machine);
-        let (mut runtime, added) = runtime_libraries(&kinds, &self.arguments, &places);
-        if crate::linker_wrapper::tool::tool_name(self.tool)
-            != crate::linker_wrapper::tool::LLVM_NAME
-        {
-            let rpaths = rpath::folders(&kinds, &self.arguments, machine, &added);
-            runtime.extend(rpath::options(&rpaths, self.arguments.position));
+        let program = self.program(entries.clang);
+        let runtimes = runtimes::find(&kinds, program);
+        let mut runtime = plan::runtime::libraries(&runtimes);
+        if !self.is_llvm() {
+            let added = runtimes.into_iter().filter_map(|runtime| runtime.folder);
+            let added: Vec<PathBuf> = added.collect();
+            let rpaths = rpath_folders::find(&kinds, program.arguments, program.machine, &added);
+            runtime.extend(plan::runtime::rpaths(&rpaths, self.arguments.position));
             report.notes.extend(rpaths.iter().map(|folder| {
                 let folder = terminal(&**folder);
                 format!("the program gets an rpath to {folder}, where the runtime's libraries are")
@@ -232,11 +247,23 @@ impl Link<'_> {
         self.host_link(entries, &containers, &runtime, files, workplace)
     }
 
+    /// Tells whether the tool was started under LLVM's name.
+    fn is_llvm(&self) -> bool {
+        tool_name(self.tool) == LLVM_NAME
+    }
+
+    /// Returns the program; `release` is the release of clang that made the host objects.
+    fn program(&self, release: Option<u32>) -> HostProgram<'_> {
+        HostProgram {
+            arguments: &self.arguments,
+            release,
+            machine: host::machine(&self.arguments, self.inputs.host),
+        }
+    }
+
     /// Returns the rules: LLVM's under LLVM's name.
     fn rules(&self) -> Result<Rules, LinkError> {
-        if crate::linker_wrapper::tool::tool_name(self.tool)
-            != crate::linker_wrapper::tool::LLVM_NAME
-        {
+        if !self.is_llvm() {
             return Ok(Rules::Ours);
         }
         let of_inputs = || host_objects::release(&self.inputs);
@@ -343,27 +370,21 @@ impl Link<'_> {
         let host = host::machine(arguments, self.inputs.host);
         // Registrations are printed with the bytes of their images.
         let is_printed = arguments.options.print_registration;
-        let in_memory = is_printed.then(|| containers.iter().map(Container::in_memory).collect());
+        let in_memory = is_printed.then(|| containers.iter().map(packing::in_memory).collect());
         let in_memory: Option<Vec<Container>> = in_memory
             .transpose()
             .map_err(|source| LinkError::io("cannot read an image", source))?;
         let containers = in_memory.as_deref().unwrap_or(containers);
-        let mut flags = Vec::new();
-        // LLVM's command lines do not have this option, and its tests compare the lines.
-        let as_llvm = self.actions.show_as_llvm();
-        if !containers.is_empty() && !arguments.relocatable && !as_llvm {
-            flags = self.keep_entries();
-        }
-        let placed = self.placed(&entries, containers, host)?;
-        flags.extend_from_slice(&placed.flags);
+        let sycl = packing::sycl_entries(containers)?;
+        let (placement, mut flags) = self.placed(&entries, containers, &sycl, host)?;
         flags.extend_from_slice(runtime);
         // A second link is necessary if a relocatable link loaded other entries than expected.
         for _ in 0..2 {
             let mut objects = Vec::new();
             for container in containers {
                 let relocatable = arguments.relocatable;
-                registration::forms(&entries, container, relocatable, |name, form| {
-                    let way = Way::of(host, arguments, placed.placement);
+                registration::forms(&entries, container, &sycl, relocatable, |name, form| {
+                    let way = Way::of(host, arguments, placement);
                     let form = (form, container.files.as_slice());
                     objects.push(self.registration(name, form, way, host, workplace)?);
                     Ok(())
@@ -399,27 +420,40 @@ impl Link<'_> {
         )))
     }
 
-    /// Decides where the host linker places the images of all registrations.
+    /// Decides where the host linker places the images of all registrations, and returns the options for that. The
+    /// linker is found only if they depend on it.
     fn placed(
         &self,
         entries: &HostEntries,
         containers: &[Container],
+        sycl: &[BinaryEntry],
         host: Machine,
-    ) -> Result<PlacedImages, LinkError> {
+    ) -> Result<(ImagePlacement, Vec<OsString>), LinkError> {
         let arguments = &self.arguments;
+        let found = OnceCell::new();
+        let linker =
+            || *found.get_or_init(|| installed::host_linker::elf_linker(arguments, &self.linker));
+        let mut flags = Vec::new();
+        // LLVM's command lines do not have this option, and its tests compare the lines.
+        let as_llvm = self.actions.show_as_llvm();
+        let keeps = !containers.is_empty() && !arguments.relocatable && !as_llvm;
+        if keeps && arguments.family.is_elf() {
+            flags = placement::keep_entries(arguments.position, linker());
+        }
         let mut total = 0;
         for container in containers {
-            registration::forms(entries, container, arguments.relocatable, |_, form| {
+            let relocatable = arguments.relocatable;
+            registration::forms(entries, container, sycl, relocatable, |_, form| {
                 let blobs = form.blobs();
                 total += blobs.iter().map(|blob| pieces::size(blob)).sum::<u64>();
                 Ok(())
             })?;
         }
-        PlacedImages::of(total, host, arguments, || self.elf_linker())
-    }
-
-    fn elf_linker(&self) -> ElfLinker {
-        host_linker::elf_linker(&self.arguments, &self.linker)
+        let placement = placement::choose(total, host, arguments)?;
+        if placement != ImagePlacement::Usual && !arguments.relocatable {
+            flags.extend(placement::flags(total, arguments, linker())?);
+        }
+        Ok((placement, flags))
     }
 
     /// Makes the object that registers a container, whose pieces copy `files`, and returns its path.
@@ -448,8 +482,12 @@ impl Link<'_> {
         if self.actions.show_as_llvm() {
             return Ok(object); // LLVM does this in its own process
         }
-        let command = source.compile(arguments, &self.linker, host, &object)?;
-        source.write(self.actions, files)?;
+        let compiler = host_compiler::find(arguments, &self.linker, host)?;
+        let command = source.compile(compiler, arguments.family, &object);
+        for (file, pieces) in &source.blobs {
+            self.actions.write_pieces(file, pieces, files)?;
+        }
+        self.actions.write(&source.file, source.text.as_bytes())?;
         let compiled = self.actions.run(&command, workplace);
         compiled.map_err(LinkError::RegistrationFromC)?;
         Ok(object)
@@ -476,17 +514,6 @@ impl Link<'_> {
             None => eprint!("{}", CSource::of(form, name, workplace)?.text),
         }
         Ok(())
-    }
-
-    /// Keeps sections that only `__start_` and `__stop_` name, which lld removes by default.
-    fn keep_entries(&self) -> Vec<OsString> {
-        if !self.arguments.family.is_elf() || self.elf_linker() != ElfLinker::Lld {
-            return Vec::new();
-        }
-        match self.arguments.position {
-            Position::Driver => vec!["-Wl,-z,nostart-stop-gc".into()],
-            Position::Linker { .. } => vec!["-z".into(), "nostart-stop-gc".into()],
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use offload_formats::names::{ImageKind, TargetId, Triple};
 
 type ImageProblem = Box<dyn std::error::Error + Send + Sync>;
 
-/// Tells whether a runtime can load `image`, of this kind, for the target.
+/// Checks that a runtime can load `image`, of this kind, for the target.
 pub(crate) fn check<'d, R: ReadAt<'d>>(
     image: R,
     kind: ImageKind,

@@ -9,9 +9,10 @@ use offload_formats::names::OffloadKind;
 use crate::linker_wrapper::actions::Actions;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::{Inputs, Unreadable};
+use crate::linker_wrapper::installed::{self, rpath_folders};
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
 use crate::linker_wrapper::line::host;
-use crate::linker_wrapper::plan::rpath;
+use crate::linker_wrapper::plan::runtime;
 use crate::linker_wrapper::report::trace::Trace;
 use crate::linker_wrapper::run::link::Link;
 use crate::linker_wrapper::run::{host_linker, questions};
@@ -89,7 +90,8 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, LinkError> {
     let trace = Trace::new(&arguments.options);
     let actions = Actions::new(&arguments.options, tool);
     // In a child of this tool, the images are linked already.
-    let nested = host_linker::is_nested() && matches!(arguments.position, Position::Linker { .. });
+    let nested = installed::host_linker::is_nested()
+        && matches!(arguments.position, Position::Linker { .. });
     let mut inputs = if nested || arguments.no_link {
         Inputs::default()
     } else {
@@ -103,7 +105,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, LinkError> {
             "unable to find library -l{name}"
         )));
     }
-    let linker = host_linker::find(&arguments, inputs.host)?;
+    let linker = installed::host_linker::find(&arguments, inputs.host)?;
     let replaced = !arguments.options.override_images.is_empty();
     check_readable(tool, &mut inputs)?;
     if inputs.have_device_code() || replaced {
@@ -186,7 +188,7 @@ impl HostLink<'_> {
             return Vec::new();
         }
         let machine = host::machine(arguments, self.host);
-        let folders = rpath::folders(&[OffloadKind::OPENMP], arguments, machine, &[]);
-        rpath::options(&folders, arguments.position)
+        let folders = rpath_folders::find(&[OffloadKind::OPENMP], arguments, machine, &[]);
+        runtime::rpaths(&folders, arguments.position)
     }
 }

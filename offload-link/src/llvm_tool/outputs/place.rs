@@ -186,7 +186,7 @@ impl OutputPlace {
         }
     }
 
-    /// Returns the identity of the file; `None` if it is not a regular file.
+    /// Returns the identities of the file; none if it is not a regular file.
     pub(super) fn identities(&self) -> &[Identity] {
         match self {
             Self::Beside(place) => &place.identities,

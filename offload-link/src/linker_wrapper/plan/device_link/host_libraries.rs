@@ -1,4 +1,4 @@
-//! Finds the host libraries that a CPU's image is linked with.
+//! Lists the host libraries that a CPU's image is linked with.
 
 use std::ffi::{OsStr, OsString};
 

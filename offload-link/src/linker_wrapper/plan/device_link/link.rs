@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use offload_build::tools::{Command, Way};
+use offload_build::tools::Command;
 use offload_formats::names::ImageKind;
 
 use crate::linker_wrapper::choose::groups::Group;
@@ -31,25 +31,4 @@ pub(crate) struct DeviceLink<'a> {
 pub(crate) struct Missing<'a> {
     pub group: &'a Group,
     pub reason: String,
-}
-
-impl Group {
-    /// Returns the processor for the device linker; `generic` means that there is no option for it.
-    pub(crate) fn processor(&self) -> &str {
-        match self.processor.as_str() {
-            "generic" => "",
-            other => other,
-        }
-    }
-
-    /// Returns the name of the image's file without its extension; for LLVM, architecture and processor.
-    pub(crate) fn label(&self, way: Way) -> String {
-        let arch = self.triple.split_once('-');
-        let arch = arch.map_or(self.triple.as_str(), |(arch, _)| arch);
-        match (way, self.processor.as_str()) {
-            (Way::Llvm, processor) => format!("{arch}.{processor}"),
-            (Way::Own, "") => self.triple.clone(),
-            (Way::Own, processor) => format!("{}.{processor}", self.triple),
-        }
-    }
 }

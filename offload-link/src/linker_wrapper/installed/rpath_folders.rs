@@ -1,31 +1,30 @@
-//! Adds rpaths to runtime libraries that the loader does not find.
+//! Finds folders of runtime libraries that the loader does not search.
 //!
 //! Distributions install `libomptarget.so` outside the loader's folders. A build script can set an rpath only for
 //! programs of its own package, so a program that depends on such a package would not start.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use offload_formats::container::elf::Machine;
 use offload_formats::names::OffloadKind;
 
-use crate::linker_wrapper::line::arguments::{Arguments, Item, Position};
+use crate::linker_wrapper::installed::runtimes::libraries_of;
+use crate::linker_wrapper::line::arguments::{Arguments, Item};
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::host;
-use crate::linker_wrapper::plan::runtime::libraries_of;
 
 /// Folders that every loader searches, besides those in `/etc/ld.so.conf`.
 const LOADER_FOLDERS: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
 
 const LOADER_LIST: &str = "/etc/ld.so.conf";
 
-/// Returns the folders that the program needs an rpath to, for runtimes of `kinds` that the command line names or
+/// Finds the folders that the program needs an rpath to, for runtimes of `kinds` that the command line names or
 /// that are linked from the folders `added`.
 ///
 /// The result is empty for another machine, where folders of this one mean nothing. It has no folder that is already
 /// on the command line.
-pub(crate) fn folders(
+pub(crate) fn find(
     kinds: &[OffloadKind],
     arguments: &Arguments,
     machine: Machine,
@@ -62,19 +61,6 @@ pub(crate) fn folders(
         }
     }
     found
-}
-
-/// Returns the rpaths as arguments of the linker or the driver.
-pub(crate) fn options(folders: &[PathBuf], position: Position) -> Vec<OsString> {
-    let options = folders.iter().flat_map(|folder| match position {
-        Position::Driver => {
-            // A comma would end the folder's name after `-Wl,`.
-            let words = [OsString::from("-rpath"), folder.into()];
-            words.map(|word| vec!["-Xlinker".into(), word]).concat()
-        }
-        Position::Linker { .. } => vec!["-rpath".into(), folder.into()],
-    });
-    options.collect()
 }
 
 /// Returns the loader's folders with links resolved.
@@ -119,6 +105,7 @@ fn included(list: &Path, pattern: &str) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsString;
 
     #[test]
     fn needs_an_rpath_only_outside_of_the_loaders_folders() {
@@ -137,7 +124,7 @@ mod tests {
             let line: Vec<OsString> = line.map(OsString::from).collect();
             let arguments = Arguments::parse(line, "offload-link").unwrap();
             let machine = host::machine(&arguments, None);
-            folders(&[OffloadKind::OPENMP], &arguments, machine, &[])
+            find(&[OffloadKind::OPENMP], &arguments, machine, &[])
         };
         assert_eq!(needed(&[]), std::slice::from_ref(&real));
         for decided in ["-static", "-r", "-nostdlib", "--sysroot=/x"] {
@@ -148,8 +135,6 @@ mod tests {
         let foreign = ["--target=aarch64-unknown-linux-gnu"];
         assert!(cfg!(target_arch = "aarch64") || needed(&foreign).is_empty());
         let [one, two, three, four] = ["-Xlinker", "-rpath", "-Xlinker", real.to_str().unwrap()];
-        let options = options(std::slice::from_ref(&real), Position::Driver);
-        assert_eq!(options, [one, two, three, four]);
         assert!(needed(&[one, two, three, four]).is_empty());
     }
 

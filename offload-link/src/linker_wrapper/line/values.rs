@@ -5,39 +5,46 @@ use std::path::PathBuf;
 
 use offload_formats::names::{LlvmRelease, OffloadKind, Triple};
 
-use crate::linker_wrapper::choose::groups::Group;
 use crate::platform;
 
-/// Returns the files of `--bitcode-library=<kind>-<triple>-<processor>=<file>` for a group.
-pub(crate) fn libraries_of<'a>(
+/// Returns the files of `--bitcode-library=<kind>-<triple>-<processor>=<file>` for a target and the kinds of its images.
+pub(crate) fn bitcode_libraries<'a>(
     values: &'a [OsString],
-    group: &'a Group,
+    for_target: (&'a str, &'a str),
+    kinds: &'a [OffloadKind],
 ) -> impl Iterator<Item = PathBuf> + 'a {
-    values.iter().filter_map(|value| {
+    values.iter().filter_map(move |value| {
         let (target, file) = split(value, '=')?;
         let target = target.to_str()?;
         let (kind, rest) = target.split_once('-')?;
         let (triple, processor) = rest.rsplit_once('-')?;
         let kind = OffloadKind::from_name(kind)?;
-        let same = (triple, processor) == (&group.triple, &group.processor);
-        (same && group.kinds.contains(&kind)).then(|| file.into())
+        let same = (triple, processor) == for_target;
+        (same && kinds.contains(&kind)).then(|| file.into())
     })
+}
+
+/// Returns the files of `--builtin-bitcode=<triple>=<file>` for a triple.
+pub(crate) fn builtin_bitcode(values: &[OsString], triple: &str) -> Vec<PathBuf> {
+    let values = values.iter().filter_map(|value| split(value, '='));
+    let files = values.filter(|(for_triple, _)| for_triple == triple);
+    files.map(|(_, file)| file.into()).collect()
 }
 
 /// Splits at the first `at`, which is ASCII.
 pub(crate) fn split(value: &OsStr, at: char) -> Option<(OsString, OsString)> {
     let bytes = value.as_encoded_bytes();
     let place = bytes.iter().position(|byte| char::from(*byte) == at)?;
-    let (before, behind) = (bytes.get(..place)?, bytes.get(place + 1..)?);
+    let (before, after) = (bytes.get(..place)?, bytes.get(place + 1..)?);
     let owned = |bytes: &[u8]| platform::os_string(bytes.to_vec());
-    Some((owned(before), owned(behind)))
+    Some((owned(before), owned(after)))
 }
 
 /// Returns the values for `triple` in `[<triple>=]<value>`, by the rules of a release (`docs/spec/linker-wrapper.md`
 /// §1.6).
 pub(crate) fn for_target(values: &[OsString], triple: &str, release: LlvmRelease) -> Vec<OsString> {
     let applies = |value: &OsString| -> Option<OsString> {
-        let Some((before, behind)) = split(value, '=') else {
+        let Some((before, after)) = split(value, '=') else {
             return Some(value.clone());
         };
         let before = before.to_string_lossy();
@@ -54,7 +61,7 @@ pub(crate) fn for_target(values: &[OsString], triple: &str, release: LlvmRelease
                     .is_some_and(|(own, wanted)| own.serves(&wanted))
             }
         };
-        is_for.then_some(behind)
+        is_for.then_some(after)
     };
     values.iter().filter_map(applies).collect()
 }

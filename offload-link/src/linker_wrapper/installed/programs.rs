@@ -1,4 +1,4 @@
-//! Finds the programs of a device link.
+//! Places where programs for devices are searched.
 
 use std::env;
 use std::path::PathBuf;

@@ -1,0 +1,117 @@
+//! Finds the host linker.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use offload_build::tools::{Command, GUARD};
+use offload_formats::container::elf::Machine;
+
+use crate::linker_wrapper::error::LinkError;
+use crate::linker_wrapper::line::arguments::{Arguments, Position};
+use crate::linker_wrapper::line::elf_linker::ElfLinker;
+use crate::linker_wrapper::line::family::Family;
+use crate::linker_wrapper::line::host;
+use crate::linker_wrapper::tool::{TOOL_NAMES, tool_name};
+
+/// MinGW's compiler, under the name that rustc uses.
+const MINGW: &str = "x86_64-w64-mingw32-gcc";
+
+/// Tells whether this tool is, directly or indirectly, a child of itself.
+pub(crate) fn is_nested() -> bool {
+    env::var_os(GUARD).is_some()
+}
+
+/// Finds the program, and returns it with the arguments that precede all others.
+pub(crate) fn find(arguments: &Arguments, host: Option<Machine>) -> Result<Command, LinkError> {
+    let driver = arguments.position == Position::Driver;
+    if let Some(path) = &arguments.options.linker {
+        return Ok(Command::new(path));
+    }
+    let answers = arguments.position == (Position::Linker { answers: true });
+    if answers && !arguments.options.emit_fatbin_only {
+        return Err(LinkError::NoLinkerPath);
+    }
+    if is_nested() {
+        return Err(LinkError::Recursion);
+    }
+    if !driver {
+        return Ok(Command::new("ld"));
+    }
+    let foreign = || {
+        if arguments.family == Family::MinGw {
+            return in_path(MINGW).then(|| OsString::from(MINGW));
+        }
+        let gcc = host::foreign_compiler(host?)?;
+        in_path(gcc).then(|| OsString::from(gcc))
+    };
+    let declared = host::target(arguments, host)
+        .map(|target| format!("OFFLOAD_CC_{}", target.replace(['-', '.'], "_")))
+        .and_then(env::var_os);
+    let named = declared
+        .or_else(|| env::var_os("OFFLOAD_CC"))
+        .or_else(foreign)
+        .or_else(|| env::var_os("CC"))
+        .filter(|value| !value.is_empty() && !is_ourselves(value))
+        .unwrap_or_else(|| "cc".into());
+    // Like CC in make and cargo: a program, and arguments separated by spaces.
+    if Path::new(&named).is_file() {
+        return Ok(Command::new(named));
+    }
+    let text = named.to_string_lossy().into_owned();
+    let mut words = text.split_whitespace();
+    let program = words.next().unwrap_or("cc");
+    Ok(Command::new(program).args(words))
+}
+
+fn in_path(name: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|dir| dir.join(name).is_file())
+}
+
+/// Tells whether `program` is this file; called only for names of this tool.
+fn is_ourselves(program: &OsStr) -> bool {
+    if !TOOL_NAMES.contains(&&*tool_name(program)) {
+        return false;
+    }
+    let path = Path::new(program);
+    let real = |path: &Path| path.canonicalize().ok();
+    match real(path) {
+        Some(found) => env::current_exe().ok().as_deref().and_then(real) == Some(found),
+        None => true, // a name of ours, to be found in PATH
+    }
+}
+
+/// Finds the linker that links the program for an ELF host; a driver starts it. Asks for its version if no name tells.
+pub(crate) fn elf_linker(arguments: &Arguments, linker: &Command) -> ElfLinker {
+    let driver = arguments.position == Position::Driver;
+    let program = linker.program().as_os_str();
+    // `ld` is a link to the installed linker, and reading that is faster than starting it.
+    let installed = || Path::new(program).canonicalize().ok();
+    let named = match (driver, arguments.chosen_linker.as_deref()) {
+        (true, chosen) => chosen.and_then(ElfLinker::of_name),
+        (false, _) => {
+            ElfLinker::of_name(program).or_else(|| ElfLinker::of_name(installed()?.as_os_str()))
+        }
+    };
+    named.unwrap_or_else(|| {
+        let question = match driver {
+            true => linker
+                .clone()
+                .args(arguments.linker_flags())
+                .arg("-Wl,--version"),
+            false => linker.clone().arg("--version"),
+        };
+        let asked = process(&question).output();
+        let answer = asked.map(|asked| asked.stdout).unwrap_or_default();
+        ElfLinker::of_version(&String::from_utf8_lossy(&answer))
+    })
+}
+
+/// Returns the process of a host linker. It keeps the environment: variables that are hidden from device compilers are
+/// for the host linker.
+pub(crate) fn process(command: &Command) -> std::process::Command {
+    let mut process = std::process::Command::new(command.program());
+    process.args(command.arguments()).env(GUARD, "1");
+    process
+}
