@@ -3,9 +3,11 @@
 use md5::{Digest, Md5};
 use offload_formats::format::compressed_bundle::{Compression, compress_to};
 use offload_formats::format::pieces::{self, Piece, PieceSource};
+use offload_formats::format::unpacked::Scratch;
 use std::fs;
 use std::io::{self, BufRead, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 /// The name under which an output is made, before it is renamed: beside its place.
@@ -83,6 +85,35 @@ pub(crate) fn write_pieces(
     inputs: &[impl AsRef<Path>],
 ) -> io::Result<()> {
     replace(path, |part| copy_pieces(part, pieces, inputs))
+}
+
+/// Writes the bytes of a reader like [`write_pieces`].
+///
+/// # Errors
+///
+/// Those of [`write_pieces`].
+pub(crate) fn write_from(path: &Path, reader: impl Read) -> io::Result<()> {
+    replace(path, |part| {
+        io::copy(&mut buffered(reader), &mut fs::File::create(part)?).map(drop)
+    })
+}
+
+/// Returns what keeps unpacked data: a file in the folder for temporary files, which has no name once it is open.
+pub(crate) fn scratch() -> Scratch {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    Scratch::new(|| {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("offload-build-{}-{count}.unpacked", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let mut options = fs::OpenOptions::new();
+        let file = options
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)?;
+        fs::remove_file(&path)?;
+        Ok(Box::new(file))
+    })
 }
 
 /// Writes a bundle of `pieces` like [`write_pieces`], compressed.
