@@ -258,7 +258,7 @@ fn examines(place: &Place, file: &str) {
     succeeds(place, CARGO, &["extract", file, "-o", "images"]);
     let image = fs::read_dir(place.path("images")).unwrap().next();
     let image = image.unwrap().unwrap().file_name();
-    is_image(place, &format!("images/{}", image.display()));
+    is_image(place, &format!("images/{}", image.to_str().unwrap()));
 }
 
 #[test]
