@@ -7,7 +7,6 @@ use offload_formats::format::unpacked::Scratch;
 use std::fs;
 use std::io::{self, BufRead, Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 /// The name under which an output is made, before it is renamed: beside its place.
@@ -100,19 +99,21 @@ pub(crate) fn write_from(path: &Path, reader: impl Read) -> io::Result<()> {
 
 /// Returns what keeps unpacked data: a file in the folder for temporary files, which has no name once it is open.
 pub(crate) fn scratch() -> Scratch {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
     Scratch::new(|| {
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("offload-build-{}-{count}.unpacked", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let mut options = fs::OpenOptions::new();
-        let file = options
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path)?;
-        fs::remove_file(&path)?;
-        Ok(Box::new(file))
+        for count in 0_u64.. {
+            let path = std::env::temp_dir().join(format!("offload-build-{count}.unpacked"));
+            let mut options = fs::OpenOptions::new();
+            match options.read(true).write(true).create_new(true).open(&path) {
+                Ok(file) => {
+                    fs::remove_file(&path)?;
+                    return Ok(Box::new(file));
+                }
+                // Another build has just created it.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
     })
 }
 
