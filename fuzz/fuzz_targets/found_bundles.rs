@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use offload_formats::container::bundled::{Unpacking, entries};
+use offload_formats::format::unpacked::Scratch;
 use offload_formats::container::bundles::find;
 
 fuzz_target!(|data: &[u8]| {
@@ -30,7 +31,8 @@ fuzz_target!(|data: &[u8]| {
     let entries = |memory| {
         let mut unpacking = Unpacking {
             limit: 1 << 20,
-            memory,
+            left: memory,
+            scratch: Scratch::in_memory(),
         };
         entries(data, 0..size, &mut unpacking)
     };

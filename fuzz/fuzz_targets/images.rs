@@ -2,15 +2,16 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use offload_formats::container::bundled::Unpacking;
 use offload_formats::container::{images_within, link_inputs};
 
 fuzz_target!(|data: &[u8]| {
-    for found in images_within(data, &mut (1 << 20)).into_iter().flatten() {
+    for found in images_within(data, &mut Unpacking::in_memory(1 << 20)).into_iter().flatten() {
         let image = &found.entry.image;
         assert_eq!(
             found.content(data).map(|image| image.len() as u64),
             Some(image.end - image.start)
         );
     }
-    let _ = link_inputs(data, &mut (1 << 20));
+    let _ = link_inputs(data, &mut Unpacking::in_memory(1 << 20));
 });

@@ -15,9 +15,13 @@ fuzz_target!(|data: &[u8]| {
     }
     for placed in found.images() {
         let image = placed.image;
+        let unpacked;
         let bytes = match placed.data() {
             ContainerData::File => data,
-            ContainerData::Unpacked(bytes) => &bytes[..],
+            ContainerData::Unpacked(bytes) => {
+                unpacked = bytes.read(&(0..bytes.size())).unwrap();
+                &unpacked[..]
+            }
             // Its content was not unpacked.
             _ => continue,
         };

@@ -9,6 +9,7 @@ use offload_formats::container::inventory::inventory;
 use offload_formats::container::verify::{FindingCode, VerifySettings, verify};
 use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::compressed_bundle::HipRuntime;
+use offload_formats::format::unpacked::Scratch;
 
 const LIMIT: u64 = 1 << 20;
 
@@ -19,6 +20,7 @@ fuzz_target!(|file: &[u8]| {
         let settings = VerifySettings {
             runtime,
             limit: LIMIT,
+            scratch: Scratch::in_memory(),
         };
         verify(open, &found, settings)
     };

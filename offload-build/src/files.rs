@@ -2,6 +2,7 @@
 
 use offload_formats::format::compressed_bundle::{Compression, compress_to};
 use offload_formats::format::pieces::{self, Piece, PieceSource};
+use offload_formats::format::unpacked::Scratch;
 use offload_formats::md5::Md5;
 use std::fs;
 use std::io::{self, BufRead, Read, Seek, Write};
@@ -83,6 +84,37 @@ pub(crate) fn write_pieces(
     inputs: &[impl AsRef<Path>],
 ) -> io::Result<()> {
     replace(path, |part| copy_pieces(part, pieces, inputs))
+}
+
+/// Writes the bytes of a reader like [`write_pieces`].
+///
+/// # Errors
+///
+/// Those of [`write_pieces`].
+pub(crate) fn write_from(path: &Path, reader: impl Read) -> io::Result<()> {
+    replace(path, |part| {
+        io::copy(&mut buffered(reader), &mut fs::File::create(part)?).map(drop)
+    })
+}
+
+/// Returns what keeps unpacked data: a file in the folder for temporary files, which has no name once it is open.
+pub(crate) fn scratch() -> Scratch {
+    Scratch::new(|| {
+        for count in 0_u64.. {
+            let path = std::env::temp_dir().join(format!("offload-build-{count}.unpacked"));
+            let mut options = fs::OpenOptions::new();
+            match options.read(true).write(true).create_new(true).open(&path) {
+                Ok(file) => {
+                    fs::remove_file(&path)?;
+                    return Ok(Box::new(file));
+                }
+                // Another build has just created it.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    })
 }
 
 /// Writes a bundle of `pieces` like [`write_pieces`], compressed.

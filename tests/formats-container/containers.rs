@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use offload_formats::container::archive::{Archive, NewMember, write};
+use offload_formats::container::bundled::Unpacking;
 use offload_formats::container::elf::{
     Binding, Elf, Machine, SymbolPlace, SymbolTable, offload_sections, rename_section,
 };
@@ -531,7 +532,7 @@ fn tells_what_clang_embeds_from_what_programs_have() {
         let found = images(&bytes[..]).unwrap();
         assert_eq!((found.len(), found[0].standing), (1, Standing::Finished));
         assert_eq!(
-            link_inputs(&bytes[..], &mut { INFLATE_LIMIT }),
+            link_inputs(&bytes[..], &mut Unpacking::in_memory(INFLATE_LIMIT)),
             Ok(Vec::new())
         );
     }

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use offload_formats::container::bundled::Unpacking;
 use offload_formats::container::embed::{Flavor, Host, embed, embed_bytes, embed_source};
 use offload_formats::container::{
     FoundImage, FoundItem, INFLATE_LIMIT, Standing, find, images, link_inputs,
@@ -95,7 +96,7 @@ fn finds_what_clang_embeds_in_bitcode_and_in_objects() {
             run_here(&folder, &clang, &format!("{embed} {form} -c a.c -o a.o"));
             let file = folder.read("a.o");
             assert!(contents(&file) == expected, "{word} {form}");
-            let found = link_inputs(&file[..], &mut { INFLATE_LIMIT }).unwrap();
+            let found = link_inputs(&file[..], &mut Unpacking::in_memory(INFLATE_LIMIT)).unwrap();
             assert!(
                 found
                     .iter()
@@ -759,7 +760,7 @@ fn embeds_with_compilers() {
             let file = folder.read("a.o");
             let found = images(&file[..]).unwrap();
             assert_eq!(found.len(), 1, "{compiler:?} {triple}");
-            assert_eq!(found[0].content(&file[..]), Some(&b"one"[..]));
+            assert_eq!(found[0].content(&file[..]), Some(b"one"[..].into()));
             assert_eq!(found[0].standing, standing, "{compiler:?} {triple}");
         }
     }

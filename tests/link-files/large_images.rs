@@ -10,11 +10,14 @@ use super::large_archives::{BUNDLER, MIB, OBJECT, Place, WRAPPER, errors, id};
 use offload_formats::container::elf::Elf;
 use offload_formats::format::bundle::BundleLayout;
 use offload_formats::format::bytes::{ReadAt, ReadCache};
+use offload_formats::format::compressed_bundle::{Compression, Method, compress_to};
 
 const PACKAGER: &str = env!("CARGO_BIN_EXE_offload-packager");
 const CARGO: &str = env!("CARGO_BIN_EXE_cargo-offload");
 
 const IMAGE: u64 = 128 * MIB;
+/// Size of an image that is unpacked before the link needs it, and nearly as large as the limit.
+const SMALL: u64 = 50 * MIB;
 /// Address space of a program in KiB.
 const LIMIT: u64 = 64 << 10;
 /// Last bytes of an image, after the hole.
@@ -28,6 +31,7 @@ fn place() -> Place {
         let mut image = OBJECT.to_vec();
         image[0x12] = machine;
         image[0x30..0x34].copy_from_slice(&flags.to_le_bytes());
+        place.write(format!("image-{name}-start"), &image);
         place.write(format!("image-{name}"), image);
         end_with(&place, &format!("image-{name}"), IMAGE);
     }
@@ -73,11 +77,11 @@ fn succeeds(place: &Place, program: &str, args: &[&str]) {
 }
 
 /// Checks that a file has this section, which ends with the image.
-fn has_image(place: &Place, name: &str, section: &str) {
+fn has_image(place: &Place, name: &str, section: &str, size: u64) {
     let data = ReadCache::new(File::open(place.path(name)).unwrap());
     let elf = Elf::parse(&data, 0..(&data).size().unwrap()).unwrap();
     let section = elf.find(section).unwrap().unwrap();
-    assert!(section.size >= IMAGE, "{name}");
+    assert!(section.size >= size, "{name}");
     let end = section.offset + section.size;
     let size = END.len() as u64;
     assert_eq!((&data).read_at(end - size, size), Some(END), "{name}");
@@ -116,7 +120,7 @@ fn links_large_images_in_little_memory() {
             tool,
             &[&["--linker-path=./ld", "-o", "output"], args].concat(),
         );
-        has_image(&place, "output", section);
+        has_image(&place, "output", section, IMAGE);
         fs::remove_file(place.path("output")).unwrap();
     }
     let from_c = [
@@ -146,8 +150,115 @@ fn registers_large_images_in_little_memory() {
             let args = [&*kind, "-o", output, input];
             succeeds(&place, "bin/llvm-offload-wrapper", &args);
         }
-        has_image(&place, "r.o", section);
+        has_image(&place, "r.o", section, IMAGE);
     }
+}
+
+/// Compresses a bundle with zlib, whose window is small. Level 0 keeps the size: the compressed data is too large, too.
+fn compress(place: &Place, name: &str) -> String {
+    let mut bundle = File::open(place.path(name)).unwrap();
+    let size = bundle.metadata().unwrap().len();
+    let packed = format!("packed-{name}");
+    let mut out = File::create(place.path(&packed)).unwrap();
+    let how = Compression {
+        method: Method::Zlib,
+        level: Some(0),
+        ..Compression::default()
+    };
+    compress_to(how, size, &mut bundle, &mut out).unwrap();
+    packed
+}
+
+/// A bundle that is just small enough for the link to unpack it at once.
+fn write_small_bundle(place: &Place) {
+    let ids = [(HOST, 0), (&*id("gfx906"), SMALL)];
+    let layout = BundleLayout::new(ids, NonZeroU64::MIN).unwrap();
+    let image = fs::read(place.path("image-gfx906-start")).unwrap();
+    place.write("small.bc", [&layout.head[..], &image].concat());
+    end_with(place, "small.bc", layout.size());
+}
+
+#[test]
+fn links_and_unbundles_compressed_bundles_in_little_memory() {
+    let place = place();
+    write_small_bundle(&place);
+    let bundles = ["hip.bc", "openmp.bc", "small.bc"].map(|name| compress(&place, name));
+    let cases = [".hip_fatbin", ".llvm.offloading", ".hip_fatbin"];
+    for (bundle, section) in bundles.iter().zip(cases) {
+        let tools = ["bin/offload-ld", "bin/clang-linker-wrapper"];
+        let size = if bundle.ends_with("small.bc") {
+            SMALL
+        } else {
+            IMAGE
+        };
+        for tool in tools {
+            let args = ["--linker-path=./ld", "-o", "output", bundle];
+            succeeds(&place, tool, &args);
+            has_image(&place, "output", section, size);
+        }
+    }
+    let bundle = &*bundles[0];
+    let input = format!("-input={bundle}");
+    succeeds(&place, BUNDLER, &["-list", "-type=bc", &input]);
+    let target = format!("-targets={}", id("gfx906"));
+    let unbundle = [
+        "-unbundle",
+        "-type=bc",
+        &target,
+        &input,
+        "-output=extracted",
+    ];
+    succeeds(&place, BUNDLER, &unbundle);
+    is_image(&place, "extracted");
+    examines(&place, bundle);
+    assert_eq!(place.left(), 0);
+}
+
+#[test]
+fn packs_links_and_extracts_compressed_offload_binaries_in_little_memory() {
+    let place = place();
+    let target = "triple=amdgcn-amd-amdhsa,arch=gfx906,kind=openmp";
+    let pack = format!("--image=file=image-gfx906,{target}");
+    let how = [
+        "--llvm=main",
+        "--compress",
+        "--compression-format=zlib",
+        "--compression-level=0",
+    ];
+    succeeds(
+        &place,
+        PACKAGER,
+        &[&how[..], &["-o", "packed.bin", &pack]].concat(),
+    );
+    succeeds(&place, PACKAGER, &["--list", "packed.bin"]);
+    let extract = format!("--image=file=extracted,{target}");
+    succeeds(&place, PACKAGER, &["packed.bin", &extract]);
+    is_image(&place, "extracted");
+    let linked = ["--linker-path=./ld", "-o", "output", "packed.bin"];
+    succeeds(&place, "bin/offload-ld", &linked);
+    has_image(&place, "output", ".llvm.offloading", IMAGE);
+    examines(&place, "packed.bin");
+    assert_eq!(place.left(), 0);
+}
+
+/// Runs the commands for people that read a file, and extracts its image.
+fn examines(place: &Place, file: &str) {
+    for args in [
+        &["inspect", file][..],
+        &["inspect", "--kernels", file],
+        &["size", file],
+        &["verify", file],
+    ] {
+        // Images that are no real code objects have faults, which are reported.
+        let done = limited(place, CARGO, args);
+        let is_done = done.status.code().is_some_and(|code| code < 2);
+        assert!(is_done, "{args:?}: {}", errors(&done));
+        assert!(!errors(&done).contains("memory"), "{}", errors(&done));
+    }
+    succeeds(place, CARGO, &["extract", file, "-o", "images"]);
+    let image = fs::read_dir(place.path("images")).unwrap().next();
+    let image = image.unwrap().unwrap().file_name();
+    is_image(place, &format!("images/{}", image.to_str().unwrap()));
 }
 
 #[test]

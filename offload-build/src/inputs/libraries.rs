@@ -6,6 +6,7 @@
 use crate::declare::module::{Module, Target};
 use crate::error;
 use crate::error::{BuildPart, Error};
+use crate::files;
 use crate::readable::{self, Readable};
 use offload_formats::container::bundled::{DeviceTarget, Unpacking};
 use offload_formats::container::decompression_limit::DecompressionLimit;
@@ -70,10 +71,9 @@ impl Library {
         let images = images(path, &library, decompressed)?;
         let mut bitcode = BTreeSet::new();
         for (index, image) in images.iter().enumerate() {
-            let content = image.content(library.data());
+            let magic = image.magic(library.data());
             library.check()?;
-            let content = content.ok_or_else(|| changed(path))?;
-            if Magic::of(content) == Magic::Bitcode {
+            if magic == Magic::Bitcode {
                 bitcode.insert(index);
             }
         }
@@ -213,7 +213,7 @@ pub(crate) fn images(
         Ok(triple) if triple.is_cpu() => PlainObjects::Images,
         _ => PlainObjects::HostCode,
     };
-    let mut unpacking = Unpacking::in_memory(decompressed.memory());
+    let mut unpacking = Unpacking::within(decompressed.files(), files::scratch());
     let images = device_library::images(library.data(), plain, &mut unpacking);
     library.check()?;
     images.map_err(|problem| {

@@ -8,7 +8,7 @@ use crate::readable::Readable;
 use crate::steps::digests::Digests;
 use crate::steps::step::{Done, Made, Step};
 use offload_formats::container::decompression_limit::DecompressionLimit;
-use offload_formats::format::pieces::Piece;
+use offload_formats::format::pieces::{Piece, PieceSource};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -32,15 +32,15 @@ impl Extraction {
             let image = images.get(*index);
             let image = image.ok_or_else(|| libraries::changed(&self.library))?;
             let range = image.range.clone();
-            let piece = match &image.unpacked {
-                None => Piece::Copy { input: 0, range },
-                Some(_) => {
-                    let content = image.content(library.data());
-                    let content = content.ok_or_else(|| libraries::changed(&self.library))?;
-                    Piece::Bytes(content.to_vec())
+            let piece = [Piece::Copy { input: 0, range }];
+            let written = match &image.unpacked {
+                None => files::write_pieces(path, &piece, &[&self.library]),
+                Some(unpacked) => {
+                    let unpacked = PieceSource::new(piece.to_vec(), vec![unpacked.source()]);
+                    files::write_from(path, unpacked)
                 }
             };
-            files::write_pieces(path, &[piece], &[&self.library]).map_err(error::io(path))?;
+            written.map_err(error::io(path))?;
         }
         Ok(Done {
             reads: vec![self.library.clone()],

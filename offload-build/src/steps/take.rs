@@ -6,6 +6,7 @@ use crate::inputs::prebuilt::PrebuiltImage;
 use crate::messages::Failure;
 use crate::steps::digests::Digests;
 use crate::steps::step::{Done, Made, Step};
+use offload_formats::format::pieces::Piece;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -22,9 +23,14 @@ pub(crate) struct Take {
 
 impl Take {
     fn run(&self) -> Result<Done, Error> {
-        let image = self.image.pieces(&self.source)?;
-        files::write_pieces(&self.output, &image, &[&self.source])
-            .map_err(error::io(&self.output))?;
+        let written = match self.image.range_in_source() {
+            Some(range) => {
+                let piece = Piece::Copy { input: 0, range };
+                files::write_pieces(&self.output, &[piece], &[&self.source])
+            }
+            None => files::write_from(&self.output, self.image.reader(&self.source)?),
+        };
+        written.map_err(error::io(&self.output))?;
         Ok(Done::default())
     }
 }

@@ -15,33 +15,43 @@ use crate::format::bundles::{self, AnyBundle};
 use crate::format::bytes::ReadAt;
 use crate::format::compressed_bundle::{self, CompressedBundle};
 use crate::format::magic::Magic;
+use crate::format::unpacked::{Scratch, Unpacked};
 use crate::names::{EntryId, EntryIdError, EntryKind, ImageTarget, OffloadKind};
 
 /// Limits on decompression, independent of the sizes that compressed bundles claim.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Unpacking {
     /// Largest uncompressed size of a bundle, in bytes.
     pub limit: u64,
-    /// Remaining memory for all bundles together, in bytes. A bundle that does not fit is unpacked again for each entry
-    /// that is read.
-    pub memory: u64,
+    /// Remaining size of all containers that are unpacked at once, in bytes. A bundle that does not fit is unpacked again
+    /// for each entry that is read.
+    pub left: u64,
+    /// Keeps what is unpacked.
+    pub scratch: Scratch,
 }
 
 impl Unpacking {
     /// Allows to unpack `limit` bytes in memory.
     #[must_use]
     pub fn in_memory(limit: u64) -> Self {
+        Self::within(limit, Scratch::in_memory())
+    }
+
+    /// Allows to unpack `limit` bytes to `scratch`.
+    #[must_use]
+    pub fn within(limit: u64, scratch: Scratch) -> Self {
         Self {
             limit,
-            memory: limit,
+            left: limit,
+            scratch,
         }
     }
 
-    /// Takes `size` bytes of memory; returns false if fewer remain.
+    /// Takes `size` bytes of those that remain; returns false if there are fewer.
     fn take(&mut self, size: u64) -> bool {
-        match self.memory.checked_sub(size) {
+        match self.left.checked_sub(size) {
             Some(left) => {
-                self.memory = left;
+                self.left = left;
                 true
             }
             None => false,
@@ -60,7 +70,7 @@ pub struct BundledEntry {
     /// Range of its bytes: in `unpacked` or `packed`, or else in the file.
     pub range: Range<u64>,
     /// Unpacked bytes of a compressed bundle.
-    pub unpacked: Option<Arc<[u8]>>,
+    pub unpacked: Option<Unpacked>,
     /// The compressed bundle with the entry, if it was not unpacked.
     pub packed: Option<Arc<CompressedBundle>>,
     /// Start of the comments around the entry, in a text bundle (`docs/spec/bundler.md` §3).
@@ -131,12 +141,12 @@ pub fn entries<'d, R: ReadAt<'d>>(
     Ok(entries)
 }
 
-/// Lists entries as [`entries`] does, for callers that need every entry in memory.
+/// Lists entries as [`entries`] does, for callers that need every bundle unpacked.
 ///
 /// # Errors
 ///
-/// Fails as [`entries`] does, and if a compressed bundle is larger than the remaining memory.
-pub fn entries_in_memory<'d, R: ReadAt<'d>>(
+/// Fails as [`entries`] does, and if a compressed bundle is larger than what remains of `unpacking`.
+pub fn unpacked_entries<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     unpacking: &mut Unpacking,
@@ -147,13 +157,13 @@ pub fn entries_in_memory<'d, R: ReadAt<'d>>(
         Some(packed) => Err(BundledEntryError::Compressed(
             compressed_bundle::CompressedBundleError::Limit {
                 claimed: packed.uncompressed_size,
-                limit: unpacking.memory,
+                limit: unpacking.left,
             },
         )),
     }
 }
 
-/// Lists the entries of a compressed bundle. If memory is short, only the headers are unpacked.
+/// Lists the entries of a compressed bundle. If too little remains, only the headers are unpacked.
 fn of_compressed<'d, R: ReadAt<'d>>(
     data: R,
     compressed: CompressedBundle,
@@ -166,41 +176,28 @@ fn of_compressed<'d, R: ReadAt<'d>>(
         return Err(wrong(limited(unpacking.limit)));
     }
     if unpacking.take(claimed) {
-        let bytes = compressed.decompress(data, claimed).map_err(wrong)?;
-        let bytes: Arc<[u8]> = bytes.into();
-        let all = 0..bytes.len() as u64;
-        let entries = match texts(&*bytes, all.clone())? {
-            Some(texts) => texts,
-            None => {
-                let bundle =
-                    Bundle::parse(&*bytes, 0, all.end).map_err(BundledEntryError::Bundle)?;
-                of_binary(bundle)
-            }
-        };
+        let bytes = compressed.unpack(data, claimed, &unpacking.scratch);
+        let bytes = bytes.map_err(wrong)?;
+        let entries = of_unpacked(&bytes)?.into_iter();
         let unpacked = |entry| BundledEntry {
-            unpacked: Some(Arc::clone(&bytes)),
+            unpacked: Some(bytes.clone()),
             ..entry
         };
-        return Ok(entries.into_iter().map(unpacked).collect());
+        return Ok(entries.map(unpacked).collect());
     }
     let entries = match compressed.contents(data).map_err(wrong)? {
         Some(bundle) => of_binary(bundle),
         None => {
             // A text bundle is read completely, and not kept.
-            let bytes = compressed.decompress(data, MAX_TEXT).map_err(wrong)?;
-            let all = 0..bytes.len() as u64;
-            match texts(&*bytes, all.clone())? {
-                Some(texts) => texts,
-                None => of_binary(
-                    Bundle::parse(&*bytes, 0, all.end).map_err(BundledEntryError::Bundle)?,
-                ),
-            }
+            let scratch = unpacking.scratch.another();
+            let bytes = compressed.unpack(data, MAX_TEXT, &scratch);
+            of_unpacked(&bytes.map_err(wrong)?)?
         }
     };
     // IDs stay in memory, and compress well.
     let ids = entries.iter().map(|entry| entry.id.len() as u64);
     if !unpacking.take(ids.sum()) {
-        return Err(wrong(limited(unpacking.memory)));
+        return Err(wrong(limited(unpacking.left)));
     }
     let compressed = Arc::new(compressed);
     let packed = |entry| BundledEntry {
@@ -210,8 +207,18 @@ fn of_compressed<'d, R: ReadAt<'d>>(
     Ok(entries.into_iter().map(packed).collect())
 }
 
-/// Largest text bundle that is read when memory is short, in bytes.
+/// Largest text bundle that is read for its entry IDs alone, in bytes.
 const MAX_TEXT: u64 = 256 << 20;
+
+/// Lists the entries of a bundle that was compressed.
+fn of_unpacked(bytes: &Unpacked) -> Result<Vec<BundledEntry>, BundledEntryError> {
+    let (data, end) = (bytes.open(), bytes.size());
+    if let Some(texts) = texts(&data, 0..end)? {
+        return Ok(texts);
+    }
+    let bundle = Bundle::parse(&data, 0, end);
+    bundle.map(of_binary).map_err(BundledEntryError::Bundle)
+}
 
 /// Lists the entries of an uncompressed bundle that starts at 0.
 fn of_binary(bundle: Bundle) -> Vec<BundledEntry> {
@@ -287,8 +294,7 @@ impl BundledEntry {
         data: R,
     ) -> Result<Cow<'a, [u8]>, Option<compressed_bundle::CompressedBundleError>> {
         let Some(packed) = &self.packed else {
-            let found = content(&self.range, self.unpacked.as_ref(), data);
-            return found.map(Cow::Borrowed).ok_or(None);
+            return content(&self.range, self.unpacked.as_ref(), data).ok_or(None);
         };
         let mut bytes = Vec::new();
         packed.extract(data, self.range.clone(), &mut bytes)?;
@@ -299,13 +305,13 @@ impl BundledEntry {
 /// Returns the bytes of a range of the unpacked bytes, or else of the file.
 pub(super) fn content<'a, R: ReadAt<'a>>(
     range: &Range<u64>,
-    unpacked: Option<&'a Arc<[u8]>>,
+    unpacked: Option<&Unpacked>,
     data: R,
-) -> Option<&'a [u8]> {
+) -> Option<Cow<'a, [u8]>> {
     let size = range.end.checked_sub(range.start)?;
     match unpacked {
-        Some(bytes) => bytes.as_ref().read_at(range.start, size),
-        None => data.read_at(range.start, size),
+        Some(bytes) => bytes.read(range).map(Cow::Owned),
+        None => data.read_at(range.start, size).map(Cow::Borrowed),
     }
 }
 
@@ -353,6 +359,15 @@ impl BundledEntryError {
         matches!(
             self,
             Self::Compressed(compressed_bundle::CompressedBundleError::Limit { .. })
+        )
+    }
+
+    /// Returns whether unpacked bytes cannot be written.
+    #[must_use]
+    pub fn is_output(&self) -> bool {
+        matches!(
+            self,
+            Self::Compressed(compressed_bundle::CompressedBundleError::Output { .. })
         )
     }
 }
@@ -470,7 +485,8 @@ mod tests {
                 size,
                 Unpacking {
                     limit: size,
-                    memory,
+                    left: memory,
+                    scratch: Scratch::in_memory(),
                 },
             );
             let found = entries(&packed[..], all.clone(), &mut unpacking).unwrap();
@@ -480,7 +496,8 @@ mod tests {
             }
             let mut small = Unpacking {
                 limit: limit - 1,
-                memory,
+                left: memory,
+                scratch: Scratch::in_memory(),
             };
             let problem = entries(&packed[..], all.clone(), &mut small).unwrap_err();
             let expected = format!(
@@ -492,7 +509,8 @@ mod tests {
         // IDs take memory, too.
         let mut none = Unpacking {
             limit: size,
-            memory: 10,
+            left: 10,
+            scratch: Scratch::in_memory(),
         };
         assert!(entries(&packed[..], all, &mut none).is_err());
 
@@ -501,7 +519,8 @@ mod tests {
         let packed = compressed_bundle::compress(&plain, Default::default()).unwrap();
         let mut unpacking = Unpacking {
             limit: 1000,
-            memory: 100,
+            left: 100,
+            scratch: Scratch::in_memory(),
         };
         let found = entries(&packed[..], 0..packed.len() as u64, &mut unpacking).unwrap();
         for (entry, (_, text)) in found.iter().zip(texts) {

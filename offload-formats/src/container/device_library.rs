@@ -10,9 +10,9 @@
 //!
 //! Specification: `docs/spec/bundler.md` §5, `docs/spec/linker-wrapper.md` §7.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 
 use object::elf;
 
@@ -23,6 +23,7 @@ use super::find::link_inputs_in;
 use crate::escape::terminal;
 use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
+use crate::format::unpacked::Unpacked;
 use crate::names::EntryIdError;
 
 /// An image of a library.
@@ -38,13 +39,21 @@ pub struct LibraryImage {
     /// Range of the image, in `unpacked` or else in the file.
     pub range: Range<u64>,
     /// Unpacked bytes of a compressed container.
-    pub unpacked: Option<Arc<[u8]>>,
+    pub unpacked: Option<Unpacked>,
 }
 
 impl LibraryImage {
     /// Returns the bytes of the image. `data` is the data that it was found in.
-    pub fn content<'a, R: ReadAt<'a>>(&'a self, data: R) -> Option<&'a [u8]> {
+    pub fn content<'a, R: ReadAt<'a>>(&self, data: R) -> Option<Cow<'a, [u8]>> {
         bundled::content(&self.range, self.unpacked.as_ref(), data)
+    }
+
+    /// Returns the format of the image. `data` is the data that it was found in.
+    pub fn magic<'d, R: ReadAt<'d>>(&self, data: R) -> Magic {
+        match &self.unpacked {
+            Some(bytes) => Magic::at(&bytes.open(), self.range.clone()),
+            None => Magic::at(data, self.range.clone()),
+        }
     }
 }
 
@@ -60,8 +69,8 @@ pub enum PlainObjects {
 /// Lists the images of a library in file order. A library is an archive, or a file of bitcode, bundles or
 /// offload binaries.
 ///
-/// Members without device code, such as host objects, and empty entries are left out. Compressed containers are unpacked
-/// in memory, as far as `unpacking` allows.
+/// Members without device code, such as host objects, and empty entries are left out. Compressed containers are unpacked,
+/// as far as `unpacking` allows.
 ///
 /// # Errors
 ///
@@ -132,7 +141,7 @@ fn part<'d, R: ReadAt<'d>>(
     unpacking: &mut Unpacking,
     found: &mut Vec<LibraryImage>,
 ) -> Result<(), DeviceLibraryProblem> {
-    let mut add = |target, bundle, range: Range<u64>, unpacked: Option<&Arc<[u8]>>| {
+    let mut add = |target, bundle, range: Range<u64>, unpacked: Option<&Unpacked>| {
         if !range.is_empty() {
             found.push(LibraryImage {
                 member: member.to_owned(),
@@ -148,7 +157,7 @@ fn part<'d, R: ReadAt<'d>>(
         Magic::Bitcode => add(None, None, range.clone(), None),
         Magic::Elf if is_for_device(data, range.clone()) => add(None, None, range.clone(), None),
         Magic::Bundle | Magic::CompressedBundle | Magic::TextBundle | Magic::Elf | Magic::Coff => {
-            for entry in bundled::entries_in_memory(data, range.clone(), unpacking)
+            for entry in bundled::unpacked_entries(data, range.clone(), unpacking)
                 .map_err(DeviceLibraryProblem::Bundle)?
             {
                 let target = entry
@@ -171,7 +180,7 @@ fn part<'d, R: ReadAt<'d>>(
     }
     match magic {
         Magic::Elf | Magic::Coff | Magic::OffloadBinary => {
-            offload_binaries(data, range, &mut unpacking.memory, &mut add)
+            offload_binaries(data, range, unpacking, &mut add)
         }
         _ => Ok(()),
     }
@@ -180,10 +189,10 @@ fn part<'d, R: ReadAt<'d>>(
 fn offload_binaries<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-    memory: &mut u64,
-    add: &mut impl FnMut(Option<DeviceTarget>, Option<u64>, Range<u64>, Option<&Arc<[u8]>>),
+    unpacking: &mut Unpacking,
+    add: &mut impl FnMut(Option<DeviceTarget>, Option<u64>, Range<u64>, Option<&Unpacked>),
 ) -> Result<(), DeviceLibraryProblem> {
-    let images = link_inputs_in(data, range, memory);
+    let images = link_inputs_in(data, range, unpacking);
     for image in images.map_err(|problem| DeviceLibraryProblem::Images(Box::new(problem)))? {
         let target = DeviceTarget {
             kind: image.entry.offload_kind,
@@ -302,7 +311,7 @@ mod tests {
         )?;
         let rows = images.iter().map(|image| {
             let target = image.target.as_ref().map(ToString::to_string);
-            let content = image.content(data).unwrap().to_vec();
+            let content = image.content(data).unwrap().into_owned();
             (image.member.clone(), target.unwrap_or_default(), content)
         });
         Ok(rows.collect())

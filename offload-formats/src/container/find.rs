@@ -15,18 +15,21 @@
 
 mod error;
 
+use std::borrow::Cow;
+use std::io::Write as _;
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::archive::Archive;
+use super::bundled::{Unpacking, content};
 use super::coff::{CoffError, Listing};
 use super::elf::{self, Elf, FINISHED_SECTION, OFFLOADING_SECTION};
 use super::large::{self, LARGE_SECTION};
 use super::macho;
 use crate::format::bitcode;
-use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
+use crate::format::bytes::{OutOfBounds, ReadAt};
 use crate::format::magic::Magic;
 use crate::format::offload_binary::{self, BinaryEntry, OffloadBinary};
+use crate::format::unpacked::Unpacked;
 
 pub use error::{FindError, FindProblem};
 
@@ -52,18 +55,13 @@ pub struct FoundImage {
     pub entry: BinaryEntry,
     /// Unpacked bytes, if the file does not contain them as they are: objects embedded in bitcode,
     /// and compressed offload binaries.
-    pub bytes: Option<Arc<[u8]>>,
+    pub bytes: Option<Unpacked>,
 }
 
 impl FoundImage {
     /// Returns the bytes of the image. `data` is the data that it was found in.
-    pub fn content<'a, R: ReadAt<'a>>(&'a self, data: R) -> Option<&'a [u8]> {
-        let Range { start, end } = self.entry.image;
-        let size = end.checked_sub(start)?;
-        match &self.bytes {
-            Some(bytes) => Cursor::new(&**bytes, start..end).read(size, "image").ok(),
-            None => Cursor::new(data, start..end).read(size, "image").ok(),
-        }
+    pub fn content<'a, R: ReadAt<'a>>(&self, data: R) -> Option<Cow<'a, [u8]>> {
+        content(&self.entry.image, self.bytes.as_ref(), data)
     }
 }
 
@@ -113,7 +111,7 @@ enum Look {
     All,
 }
 
-/// Default limit on the memory for one file's decompressed offload binaries, in bytes.
+/// Default limit on what is decompressed in memory, in bytes.
 pub const INFLATE_LIMIT: u64 = 1 << 30;
 
 /// Finds every image in `data`, and lists what it did not search: members of thin archives, and
@@ -126,21 +124,21 @@ pub const INFLATE_LIMIT: u64 = 1 << 30;
 ///
 /// Fails if a file, member or offload binary is invalid, or compressed offload binaries claim too much memory.
 pub fn find<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundItem>, FindError> {
-    find_within(data, &mut { INFLATE_LIMIT })
+    find_within(data, &mut Unpacking::in_memory(INFLATE_LIMIT))
 }
 
-/// Finds every image in `data`, as [`find`] does. Compressed offload binaries may claim `memory` bytes in all;
-/// `memory` is reduced by their sizes.
+/// Finds every image in `data`, as [`find`] does. Compressed offload binaries are inflated as far as `unpacking`
+/// allows.
 ///
 /// # Errors
 ///
-/// Fails as [`find`] does.
+/// Fails as [`find`] does, and if an inflated offload binary cannot be written.
 pub fn find_within<'d, R: ReadAt<'d>>(
     data: R,
-    memory: &mut u64,
+    unpacking: &mut Unpacking,
 ) -> Result<Vec<FoundItem>, FindError> {
     let size = data.size().unwrap_or(0);
-    look(data, 0..size, Look::All, memory)
+    look(data, 0..size, Look::All, unpacking)
 }
 
 /// Finds every image in `data`, as [`find`] does, for callers that open no other files.
@@ -149,42 +147,42 @@ pub fn find_within<'d, R: ReadAt<'d>>(
 ///
 /// Fails as [`find`] does, and for a thin archive, whose members are other files.
 pub fn images<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, FindError> {
-    images_within(data, &mut { INFLATE_LIMIT })
+    images_within(data, &mut Unpacking::in_memory(INFLATE_LIMIT))
 }
 
-/// Finds every image in `data`, as [`images`] does, within `memory` as [`find_within`] does.
+/// Finds every image in `data`, as [`images`] does, within `unpacking` as [`find_within`] does.
 ///
 /// # Errors
 ///
 /// Fails as [`images`] does.
 pub fn images_within<'d, R: ReadAt<'d>>(
     data: R,
-    memory: &mut u64,
+    unpacking: &mut Unpacking,
 ) -> Result<Vec<FoundImage>, FindError> {
-    all_here(find_within(data, memory)?)
+    all_here(find_within(data, unpacking)?)
 }
 
 /// Finds the images that a linker wrapper links: those of [`images`] except the finished ones. To find those, [`images`]
-/// reads the section names of ELF files; this function does not. `memory` is that of [`find_within`].
+/// reads the section names of ELF files; this function does not. `unpacking` is that of [`find_within`].
 ///
 /// # Errors
 ///
 /// Fails as [`images`] does.
 pub fn link_inputs<'d, R: ReadAt<'d>>(
     data: R,
-    memory: &mut u64,
+    unpacking: &mut Unpacking,
 ) -> Result<Vec<FoundImage>, FindError> {
     let size = data.size().unwrap_or(0);
-    link_inputs_in(data, 0..size, memory)
+    link_inputs_in(data, 0..size, unpacking)
 }
 
 /// Finds the link inputs of the file in a range of `data`.
 pub(super) fn link_inputs_in<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-    memory: &mut u64,
+    unpacking: &mut Unpacking,
 ) -> Result<Vec<FoundImage>, FindError> {
-    all_here(look(data, range, Look::Inputs, memory)?)
+    all_here(look(data, range, Look::Inputs, unpacking)?)
 }
 
 fn all_here(items: Vec<FoundItem>) -> Result<Vec<FoundImage>, FindError> {
@@ -203,14 +201,14 @@ fn look<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     look: Look,
-    memory: &mut u64,
+    unpacking: &mut Unpacking,
 ) -> Result<Vec<FoundItem>, FindError> {
     let size = range.end.saturating_sub(range.start);
     let mut finder = ImageFinder {
         data,
         look,
         left: size.saturating_mul(OVERLAP),
-        memory,
+        unpacking,
         members: Vec::new(),
         found: Vec::new(),
     };
@@ -228,8 +226,8 @@ struct ImageFinder<'m, R> {
     look: Look,
     /// Remaining limit on the size of all offload binaries, in bytes.
     left: u64,
-    /// Remaining limit on inflated offload binaries, which are in memory.
-    memory: &'m mut u64,
+    /// Limit on inflated offload binaries, and what keeps them.
+    unpacking: &'m mut Unpacking,
     /// Names of the archive members around the current file.
     members: Vec<Vec<u8>>,
     found: Vec<FoundItem>,
@@ -400,9 +398,14 @@ impl<'d, R: ReadAt<'d>> ImageFinder<'_, R> {
             let wrong = |problem| FindProblem::Embedded { object, problem };
             let walked = offload_binary::walk(&bytes[..], 0..bytes.len() as u64).map_err(wrong)?;
             let count = walked.len();
+            let scratch = &self.unpacking.scratch;
+            let unpacked = scratch.keep(bytes.len() as u64, |out| out.write_all(&bytes));
+            let unpacked = unpacked.map_err(|problem| FindProblem::Output {
+                kind: problem.kind(),
+            })?;
             for (binary, parsed) in (first..).zip(walked) {
                 let place = (None, binary, Standing::Excluded);
-                self.add(parsed, &bytes[..], Some(&bytes), place)?;
+                self.add(parsed, &bytes[..], Some(&unpacked), place)?;
             }
             first += count;
         }
@@ -436,19 +439,19 @@ impl<'d, R: ReadAt<'d>> ImageFinder<'_, R> {
         &mut self,
         parsed: OffloadBinary,
         data: B,
-        bytes: Option<&Arc<[u8]>>,
+        bytes: Option<&Unpacked>,
         (section, binary, standing): (Option<u32>, usize, Standing),
     ) -> Result<(), FindProblem> {
         if parsed.compressed.is_some() {
-            let inflated = parsed.inflate(data, *self.memory);
+            let inflated = parsed.unpack(data, self.unpacking.left, &self.unpacking.scratch);
             let inflated = inflated.map_err(|problem| FindProblem::Compressed {
                 section,
                 binary,
                 problem,
             })?;
-            let size = inflated.len() as u64;
-            *self.memory = self.memory.saturating_sub(size);
-            let whole = OffloadBinary::parse(&inflated[..], 0, size);
+            let size = inflated.size();
+            self.unpacking.left = self.unpacking.left.saturating_sub(size);
+            let whole = OffloadBinary::parse(&inflated.open(), 0, size);
             let whole = whole.map_err(|problem| FindProblem::Inflated {
                 section,
                 problem: offload_binary::OffloadBinaryError {
@@ -457,7 +460,7 @@ impl<'d, R: ReadAt<'d>> ImageFinder<'_, R> {
                 },
             })?;
             let place = (section, binary, standing);
-            self.push(whole, Some(&inflated.into()), place);
+            self.push(whole, Some(&inflated), place);
         } else {
             self.push(parsed, bytes, (section, binary, standing));
         }
@@ -467,7 +470,7 @@ impl<'d, R: ReadAt<'d>> ImageFinder<'_, R> {
     fn push(
         &mut self,
         parsed: OffloadBinary,
-        bytes: Option<&Arc<[u8]>>,
+        bytes: Option<&Unpacked>,
         (section, binary, standing): (Option<u32>, usize, Standing),
     ) {
         let binary_range = parsed.range();
@@ -480,7 +483,7 @@ impl<'d, R: ReadAt<'d>> ImageFinder<'_, R> {
                 binary_range: binary_range.clone(),
                 index,
                 entry,
-                bytes: bytes.map(Arc::clone),
+                bytes: bytes.cloned(),
             }));
         }
     }

@@ -31,6 +31,7 @@ use crate::format::bytes::{ReadAt, ReadCache, Source};
 use crate::format::compressed_bundle::{CompressedBundleError, HipRuntime};
 use crate::format::fatbin::{FatbinUnpackError, FatbinUnpacker};
 use crate::format::magic::Magic;
+use crate::format::unpacked::Scratch;
 use checked::CheckedContainer;
 use finding::Findings;
 use host_file::HostFile;
@@ -40,12 +41,14 @@ pub use codes::{FindingCode, Severity};
 pub use finding::{Finding, FindingPlace};
 
 /// Settings of a verification.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct VerifySettings {
     /// The runtime that must read compressed bundles; `None` to check no release.
     pub runtime: Option<HipRuntime>,
-    /// Largest size of a compressed bundle that is unpacked, in bytes.
+    /// Largest size of compressed data that is unpacked, in bytes.
     pub limit: u64,
+    /// Keeps compressed bundles that are unpacked.
+    pub scratch: Scratch,
 }
 
 /// Verifies the file that `open` reads, with its inventory. Each call of `open` gives a new cache, so that images do not
@@ -57,6 +60,7 @@ pub struct VerifySettings {
 /// use offload_formats::container::inventory::inventory;
 /// use offload_formats::container::verify::{FindingCode, VerifySettings, verify};
 /// use offload_formats::format::bytes::ReadCache;
+/// use offload_formats::format::unpacked::Scratch;
 ///
 /// // A bundle with one empty image at offset 80. The entry ID has four fields instead of five.
 /// let id = b"hip-amdgcn-amd-amdhsa-gfx906";
@@ -66,7 +70,7 @@ pub struct VerifySettings {
 /// }
 /// file.extend(id);
 /// let found = inventory(&file[..], &mut Unpacking::in_memory(1 << 20));
-/// let settings = VerifySettings { runtime: None, limit: 1 << 20 };
+/// let settings = VerifySettings { runtime: None, limit: 1 << 20, scratch: Scratch::in_memory() };
 /// let findings = verify(|| ReadCache::new(Cursor::new(&file)), &found, settings);
 /// assert!(findings.iter().any(|finding| finding.code == FindingCode::FieldCount));
 /// ```
@@ -133,7 +137,9 @@ impl Verifier {
         if let ContainerData::Packed(bundle) = &found.data {
             containers::compression(bundle, found, runtime, &mut self.findings);
             let cache = open();
-            let bytes = match bundle.decompress(&cache, self.settings.limit) {
+            // Its bytes go after the bundle is checked.
+            let scratch = self.settings.scratch.another();
+            let bytes = match bundle.unpack(&cache, self.settings.limit, &scratch) {
                 Ok(bytes) => bytes,
                 Err(problem) => {
                     self.kernels.is_complete = false;
@@ -142,8 +148,8 @@ impl Verifier {
                 }
             };
             drop(cache);
-            let mut unpacking = Unpacking::in_memory(self.settings.limit);
-            let inner = inventory(&bytes[..], &mut unpacking);
+            let mut unpacking = Unpacking::within(self.settings.limit, scratch);
+            let inner = inventory(&bytes.open(), &mut unpacking);
             for problem in &inner.problems {
                 self.kernels.is_complete = false;
                 self.findings
@@ -156,13 +162,25 @@ impl Verifier {
                     compression: found.compression,
                     ..inside
                 };
-                self.unpacked(&bytes[..], &inside, place.clone());
+                self.opened(&|| bytes.open(), &inside, place.clone());
             }
             return;
         }
-        match (&found.data, found.format) {
-            (ContainerData::Unpacked(bytes), _) => self.unpacked(&bytes[..], found, place),
-            (_, ContainerFormat::Fatbin) => {
+        match &found.data {
+            ContainerData::Unpacked(bytes) => self.opened(&|| bytes.open(), found, place),
+            _ => self.opened(open, found, place),
+        }
+    }
+
+    /// Checks a container, whose images are in the data that `open` reads.
+    fn opened<S: Source>(
+        &mut self,
+        open: &impl Fn() -> ReadCache<S>,
+        found: &ImageContainer,
+        place: FindingPlace,
+    ) {
+        match found.format {
+            ContainerFormat::Fatbin => {
                 let cache = open();
                 self.checks(&cache, found, place);
                 self.images(&cache, found, &found.images);
@@ -174,11 +192,6 @@ impl Verifier {
                 }
             }
         }
-    }
-
-    fn unpacked(&mut self, bytes: &[u8], found: &ImageContainer, place: FindingPlace) {
-        self.checks(bytes, found, place);
-        self.images(bytes, found, &found.images);
     }
 
     /// Checks a container, whose images are in `data`.

@@ -24,7 +24,7 @@ use std::io::{self, BufRead};
 use std::ops::Range;
 
 use super::bytes::{Cursor, OutOfBounds, ReadAt};
-use super::codec::Slices;
+use super::codec::OnceStream;
 use crate::escape::terminal;
 
 #[cfg(feature = "tools")]
@@ -101,7 +101,7 @@ pub fn parse<'d, R: ReadAt<'d>>(
     let end = data.size().unwrap_or(0);
     OutOfBounds::check("body", range.start, size, end).map_err(TextBundleError::Outside)?;
     let start = range.start;
-    parse_from(Slices::new(Cursor::new(data, range)), start, comment)
+    parse_from(OnceStream::new(Cursor::new(data, range)), start, comment)
 }
 
 /// Reads the entries of a stream, like [`parse`]. The stream starts at `offset` of the file.

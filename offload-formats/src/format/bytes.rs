@@ -6,10 +6,12 @@
 //!
 //! No field of a file sizes an allocation, and fields are added with overflow checks.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io::{Read, Seek, SeekFrom};
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::rc::Rc;
 
 /// A range that exceeds its container, or could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +90,13 @@ pub trait ReadAt<'d>: Copy {
 
     /// Returns the bytes before the first `delimiter` in `range`, or `None` if it has none or reading fails.
     fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'d [u8]>;
+
+    /// Fills `buffer` with the bytes from `offset` on; `None` if there are fewer or reading fails. For bytes that are
+    /// read once: a cache does not keep them.
+    fn read_once(self, buffer: &mut [u8], offset: u64) -> Option<()> {
+        buffer.copy_from_slice(self.read_at(offset, buffer.len() as u64)?);
+        Some(())
+    }
 }
 
 impl<'d> ReadAt<'d> for &'d [u8] {
@@ -106,9 +115,12 @@ impl<'d> ReadAt<'d> for &'d [u8] {
 
 /// A file, or anything else that reads at offsets, with the parts of it that were read.
 ///
-/// A part stays in memory until the cache is dropped.
+/// A part stays in memory until the cache is dropped, unless it was read by [`ReadAt::read_once`].
 #[derive(Debug)]
-pub struct ReadCache<S: Source>(object::ReadCache<Positioned<S>>);
+pub struct ReadCache<S: Source> {
+    cache: object::ReadCache<Positioned<S>>,
+    source: Rc<RefCell<S>>,
+}
 
 /// A source of bytes for a [`ReadCache`].
 pub trait Source {
@@ -133,32 +145,38 @@ impl<S: Read + Seek> Source for S {
 impl<S: Source> ReadCache<S> {
     /// Creates an empty cache.
     pub fn new(source: S) -> Self {
-        Self(object::ReadCache::new(Positioned {
-            source,
+        let source = Rc::new(RefCell::new(source));
+        let cache = object::ReadCache::new(Positioned {
+            source: Rc::clone(&source),
             position: 0,
             size: None,
-        }))
+        });
+        Self { cache, source }
     }
 }
 
 impl<'d, S: Source> ReadAt<'d> for &'d ReadCache<S> {
     fn size(self) -> Option<u64> {
-        object::ReadRef::len(&self.0).ok()
+        object::ReadRef::len(&self.cache).ok()
     }
 
     fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {
-        object::ReadRef::read_bytes_at(&self.0, offset, size).ok()
+        object::ReadRef::read_bytes_at(&self.cache, offset, size).ok()
     }
 
     fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'d [u8]> {
-        object::ReadRef::read_bytes_at_until(&self.0, range, delimiter).ok()
+        object::ReadRef::read_bytes_at_until(&self.cache, range, delimiter).ok()
+    }
+
+    fn read_once(self, buffer: &mut [u8], offset: u64) -> Option<()> {
+        self.source.borrow_mut().read_exact_at(buffer, offset)
     }
 }
 
 /// Adapts a [`Source`] to the crate `object`.
 #[derive(Debug)]
 struct Positioned<S> {
-    source: S,
+    source: Rc<RefCell<S>>,
     position: u64,
     /// Size of the source; determined once.
     size: Option<u64>,
@@ -167,7 +185,7 @@ struct Positioned<S> {
 impl<S: Source> object::ReadCacheOps for Positioned<S> {
     fn len(&mut self) -> Result<u64, ()> {
         if self.size.is_none() {
-            self.size = self.source.size();
+            self.size = self.source.borrow_mut().size();
         }
         self.size.ok_or(())
     }
@@ -185,8 +203,10 @@ impl<S: Source> object::ReadCacheOps for Positioned<S> {
     }
 
     fn read_exact(&mut self, buffer: &mut [u8]) -> Result<(), ()> {
-        let read = self.source.read_exact_at(buffer, self.position);
+        let mut source = self.source.borrow_mut();
+        let read = source.read_exact_at(buffer, self.position);
         read.ok_or(())?;
+        drop(source);
         self.position = self.position.saturating_add(buffer.len() as u64);
         Ok(())
     }
@@ -237,6 +257,29 @@ impl<'d, R: ReadAt<'d>> Cursor<'d, R> {
             end: range.end.min(self.end),
             ..*self
         }
+    }
+
+    /// Fills `buffer` with the next bytes, which are read once.
+    ///
+    /// # Errors
+    ///
+    /// If fewer bytes are left.
+    pub(crate) fn read_once(
+        &mut self,
+        buffer: &mut [u8],
+        what: &'static str,
+    ) -> Result<(), OutOfBounds> {
+        let size = buffer.len() as u64;
+        let range = OutOfBounds::check(what, self.position, size, self.end)?;
+        let read = self.data.read_once(buffer, range.start);
+        read.ok_or(OutOfBounds {
+            what,
+            offset: range.start,
+            size,
+            end: self.end,
+        })?;
+        self.position = range.end;
+        Ok(())
     }
 
     /// Reads the next `size` bytes.
@@ -439,6 +482,11 @@ impl<'d, R: ReadAt<'d>> ReadAt<'d> for Window<R> {
         let start = self.place(range.start, size)?;
         self.data
             .read_until(start..start.saturating_add(size), delimiter)
+    }
+
+    fn read_once(self, buffer: &mut [u8], offset: u64) -> Option<()> {
+        let offset = self.place(offset, buffer.len() as u64)?;
+        self.data.read_once(buffer, offset)
     }
 }
 

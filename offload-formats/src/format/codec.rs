@@ -250,36 +250,46 @@ impl<B: BufRead> Read for BoundedStream<B> {
 }
 
 /// A range of some data as a stream that asks for each byte once.
-pub(super) struct Slices<'d, R> {
+pub(super) struct OnceStream<'d, R> {
     cursor: Cursor<'d, R>,
-    slice: &'d [u8],
+    buffer: Vec<u8>,
+    /// Number of bytes of the buffer that were consumed.
+    consumed: usize,
 }
 
-impl<'d, R: ReadAt<'d>> Slices<'d, R> {
+impl<'d, R: ReadAt<'d>> OnceStream<'d, R> {
     /// Streams from the cursor's position.
     pub(super) fn new(cursor: Cursor<'d, R>) -> Self {
-        Self { cursor, slice: &[] }
+        Self {
+            cursor,
+            buffer: Vec::new(),
+            consumed: 0,
+        }
     }
 }
 
-impl<'d, R: ReadAt<'d>> BufRead for Slices<'d, R> {
+impl<'d, R: ReadAt<'d>> BufRead for OnceStream<'d, R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.slice.is_empty() {
+        if self.consumed >= self.buffer.len() {
             let left = self.cursor.end().saturating_sub(self.cursor.position());
-            let size = left.min(BUFFER as u64);
-            let bytes = self.cursor.read(size, "compressed data");
-            self.slice = bytes.map_err(io::Error::other)?;
+            let size = usize::try_from(left).map_or(BUFFER, |left| left.min(BUFFER));
+            self.buffer.resize(size, 0);
+            self.consumed = 0;
+            let read = self.cursor.read_once(&mut self.buffer, "compressed data");
+            read.map_err(|problem| {
+                self.buffer.clear();
+                io::Error::other(problem)
+            })?;
         }
-        Ok(self.slice)
+        Ok(self.buffer.get(self.consumed..).unwrap_or_default())
     }
 
     fn consume(&mut self, count: usize) {
-        let rest = self.slice.get(count..);
-        self.slice = rest.expect("callers consume no more than the buffer");
+        self.consumed = self.consumed.saturating_add(count);
     }
 }
 
-impl<'d, R: ReadAt<'d>> Read for Slices<'d, R> {
+impl<'d, R: ReadAt<'d>> Read for OnceStream<'d, R> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let mut bytes = self.fill_buf()?;
         let count = Read::read(&mut bytes, room)?;

@@ -45,5 +45,6 @@ pub mod offload_yaml;
 pub mod pieces;
 pub mod ptx;
 pub(crate) mod string_table;
+pub mod unpacked;
 #[cfg(feature = "tools")]
 pub mod zip;

@@ -48,7 +48,7 @@ use super::bytes::ReadAt;
 
 pub use super::codec::Method;
 pub use binary::{BinaryEntry, CompressedBody, OffloadBinary};
-pub use compressed::compress;
+pub use compressed::{compress, compress_to};
 pub use error::{InflateError, OffloadBinaryError, OffloadBinaryProblem, OffloadBinaryWriteError};
 pub use layout::OffloadBinaryVersion;
 #[cfg(feature = "tools")]

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use offload_formats::container::inventory::{ContainerData, ImageForm, PlacedImage};
 use offload_formats::escape::terminal;
-use offload_formats::format::bytes::ReadAt;
 use offload_formats::format::compressed_bundle::CompressedBundle;
 use offload_formats::format::pieces::Piece;
 
@@ -49,21 +48,22 @@ pub(super) struct ExtractLine {
 pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
     let input = inputs::open(&line.file)?;
     let limit = line.limit.value()?;
-    let mut unpacking = images::unpacking(&limit);
+    let sources = Sources::default();
+    let mut unpacking = images::unpacking(&limit, sources.scratch());
     let mut found = FileImages::find(&input, &mut unpacking);
     found.identify();
     let needs_kernels = line.selection.needs_kernels();
-    let kernels = needs_kernels.then(|| FileKernels::read(&mut found, limit.memory()));
+    let kernels = needs_kernels.then(|| FileKernels::read(&mut found, limit));
     let name = images::shown(&line.file);
     for problem in &found.problems {
         say::error("", &format_args!("{name}: {problem}"));
     }
     let digits = found.count().saturating_sub(1).to_string().len();
     let mut plan = ExtractPlan {
-        sources: Sources::default(),
+        sources,
         outputs: Vec::new(),
         bundles: HashMap::new(),
-        unpacker: ImageUnpacker::new(limit.memory()),
+        unpacker: ImageUnpacker::new(limit),
     };
     let (mut number, mut targets) = (0, BTreeSet::new());
     for part in &found.parts {
@@ -149,14 +149,15 @@ impl ExtractPlan {
             (ContainerData::Unpacked(bytes), Some(entry)) => {
                 let image = self
                     .unpacker
-                    .fatbin_image(part, Some(bytes), &bytes[..], entry);
+                    .fatbin_image(part, Some(bytes), &bytes.open(), entry);
                 Piece::Bytes(image.map_err(|error| failed(&error))?)
             }
             (ContainerData::Unpacked(bytes), None) => {
-                let size = image.range.end.saturating_sub(image.range.start);
-                let bytes = bytes.as_ref().read_at(image.range.start, size);
-                let bytes = bytes.ok_or_else(|| failed(&"runs past the end of its container"))?;
-                Piece::Bytes(bytes.to_vec())
+                let source = self.sources.add_unpacked(&part.path, bytes);
+                Piece::Copy {
+                    input: source.map_err(|error| failed(&error))?,
+                    range: image.range.clone(),
+                }
             }
             (ContainerData::File, Some(entry)) => {
                 let data = self.sources.file(source).apart();

@@ -9,11 +9,12 @@ use offload_formats::container::inventory::{
 };
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadCache;
+use offload_formats::format::unpacked::Scratch;
 
 use super::inputs::OpenInput;
 use super::packed::unpack_if_searched;
 use crate::decompressed::{self, DecompressionLimit};
-use crate::files::{Nesting, Opened, Reading, Stamp};
+use crate::files::{self, Nesting, Opened, Reading, Stamp};
 
 /// The images of an input file.
 pub(super) struct FileImages {
@@ -75,12 +76,13 @@ pub(super) struct UnpackingLimits {
     members: u64,
 }
 
-/// Returns the limits for one command.
-pub(super) fn unpacking(limit: &DecompressionLimit) -> UnpackingLimits {
+/// Returns the limits for one command, which keeps unpacked containers in `scratch`.
+pub(super) fn unpacking(limit: &DecompressionLimit, scratch: Scratch) -> UnpackingLimits {
     UnpackingLimits {
         containers: Unpacking {
             limit: limit.files(),
-            memory: limit.memory(),
+            left: limit.files(),
+            scratch,
         },
         members: limit.files(),
     }
@@ -251,10 +253,12 @@ impl FileImages {
                     continue;
                 };
                 left = rest;
-                match bundle.decompress(&cache, bundle.uncompressed_size) {
+                match bundle.unpack(&cache, bundle.uncompressed_size, &files::scratch()) {
                     Ok(bytes) => {
                         let mut images = container.images.iter_mut();
-                        images.by_ref().for_each(|image| image.identify(&bytes[..]));
+                        images
+                            .by_ref()
+                            .for_each(|image| image.identify(&bytes.open()));
                     }
                     Err(problem) => {
                         let offset = bundle.range().start;

@@ -11,7 +11,7 @@ use crate::cargo_offload::images::{self, FileImages};
 use crate::cargo_offload::inputs::{InputLine, Origin};
 use crate::cargo_offload::kernels::FileKernels;
 use crate::cargo_offload::limit_option::LimitOption;
-use crate::{json as json_text, say};
+use crate::{files, json as json_text, say};
 use json::InspectedFile;
 
 /// Shows the device images of files: containers, targets, kinds, sizes, offsets.
@@ -42,16 +42,14 @@ pub(super) struct InspectLine {
 /// of the images; for their kernels, also symbols and notes.
 pub(super) fn run(line: &InspectLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
     let limit = line.limit.value()?;
-    let mut unpacking = images::unpacking(&limit);
+    let mut unpacking = images::unpacking(&limit, files::scratch());
     let mut totals = tree::Totals::default();
     let mut inspected = Vec::new();
     let mut without = 0;
     let done = line.input.each(|input| {
         let mut found = FileImages::find(input, &mut unpacking);
         found.identify();
-        let kernels = line
-            .kernels
-            .then(|| FileKernels::read(&mut found, limit.memory()));
+        let kernels = line.kernels.then(|| FileKernels::read(&mut found, limit));
         let kernels = kernels.as_ref();
         let name = images::shown(&input.name);
         if found.count() == 0 && found.problems.is_empty() && input.origin == Origin::Searched {

@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::ops::Range;
-use std::sync::Arc;
 
 use offload_formats::container::inventory::{
     ContainerData, ImageForm, InventoryImage, PlacedImage,
@@ -12,10 +11,12 @@ use offload_formats::container::kernels::{
 };
 use offload_formats::format::bytes::{ReadAt, ReadCache};
 use offload_formats::format::magic::Magic;
+use offload_formats::format::unpacked::Unpacked;
 
 use super::image_text;
 use super::images::{FileImages, FilePart};
 use super::unpacker::{ImageUnpacker, is_unpacked};
+use crate::decompressed::DecompressionLimit;
 
 /// The kernels of a file's images.
 pub(super) struct FileKernels {
@@ -26,7 +27,7 @@ pub(super) struct FileKernels {
 impl FileKernels {
     /// Reads the kernels of all images. Images that cannot be read become problems of the file. Reads headers, symbols
     /// and notes; unpacks what is compressed, up to `limit` bytes at once.
-    pub(super) fn read(found: &mut FileImages, limit: u64) -> Self {
+    pub(super) fn read(found: &mut FileImages, limit: DecompressionLimit) -> Self {
         let unpacker = ImageUnpacker::new(limit);
         let mut reader = KernelReader { unpacker };
         let (mut lists, mut problems) = (Vec::new(), Vec::new());
@@ -71,11 +72,11 @@ impl KernelReader {
         match placed.data() {
             ContainerData::File => self.kernels_in(part, None, &file, placed.image),
             ContainerData::Unpacked(bytes) => {
-                self.kernels_in(part, Some(bytes), &bytes[..], placed.image)
+                self.kernels_in(part, Some(bytes), &bytes.open(), placed.image)
             }
             ContainerData::Packed(bundle) => {
                 let bytes = self.unpacker.bundle_content(bundle, &file)?;
-                self.kernels_in(part, Some(&bytes), &bytes[..], placed.image)
+                self.kernels_in(part, Some(&bytes), &bytes.open(), placed.image)
             }
         }
     }
@@ -83,7 +84,7 @@ impl KernelReader {
     fn kernels_in<'d, R: ReadAt<'d>>(
         &mut self,
         part: &FilePart,
-        unpacked: Option<&Arc<[u8]>>,
+        unpacked: Option<&Unpacked>,
         data: R,
         image: &InventoryImage,
     ) -> Result<Option<Vec<Kernel>>, Box<dyn Error>> {

@@ -172,16 +172,15 @@ fn measure(
 ) -> Result<(MeasuredFile, bool), CargoOffloadError> {
     let input = inputs::open(path)?;
     let limit = limit.value()?;
-    let mut unpacking = images::unpacking(&limit);
+    let mut unpacking = images::unpacking(&limit, files::scratch());
     let mut found = FileImages::find(&input, &mut unpacking);
-    let memory = limit.memory();
-    let kernels = parts.kernels.then(|| FileKernels::read(&mut found, memory));
+    let kernels = parts.kernels.then(|| FileKernels::read(&mut found, limit));
     let duplicates = parts
         .duplicates
-        .then(|| DuplicateImages::find(&mut found, memory));
+        .then(|| DuplicateImages::find(&mut found, limit));
     let compression = parts
         .compression
-        .then(|| EstimatedCompression::of(&mut found, memory));
+        .then(|| EstimatedCompression::of(&mut found, limit.memory()));
     for problem in &found.problems {
         say::error("", &format_args!("{}: {problem}", terminal(path)));
     }

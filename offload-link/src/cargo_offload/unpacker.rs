@@ -1,5 +1,6 @@
-//! Images in compressed containers, unpacked in memory.
+//! Images in compressed containers, unpacked: bundles to a temporary file, images of fat binaries to memory.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use offload_formats::format::bytes::ReadAt;
@@ -7,8 +8,11 @@ use offload_formats::format::compressed_bundle::{CompressedBundle, CompressedBun
 use offload_formats::format::fatbin::{
     FatbinEntry, FatbinKind, FatbinUnpackError, FatbinUnpacker, UnpackedBytes,
 };
+use offload_formats::format::unpacked::Unpacked;
 
 use super::images::FilePart;
+use crate::decompressed::DecompressionLimit;
+use crate::files;
 
 /// Tells whether the bytes of an image in a fat binary are not those of the file: it is compressed, or PTX.
 pub(super) fn is_unpacked(entry: &FatbinEntry) -> bool {
@@ -17,16 +21,15 @@ pub(super) fn is_unpacked(entry: &FatbinEntry) -> bool {
 
 /// Unpacks images. Keeps what was unpacked last: images that are compressed together follow one another.
 pub(super) struct ImageUnpacker {
-    /// Largest size of unpacked data in bytes.
-    limit: u64,
+    limit: DecompressionLimit,
     /// The last compressed bundle, and its content.
-    bundle: Option<(Arc<CompressedBundle>, Arc<[u8]>)>,
-    /// Address of the data of a fat binary, and its last group.
-    group: Option<(usize, UnpackedBytes)>,
+    bundle: Option<(Arc<CompressedBundle>, Unpacked)>,
+    /// Data of a fat binary: the address of its part, and its range in unpacked bytes; and its last group.
+    group: Option<((usize, Range<u64>), UnpackedBytes)>,
 }
 
 impl ImageUnpacker {
-    pub(super) fn new(limit: u64) -> Self {
+    pub(super) fn new(limit: DecompressionLimit) -> Self {
         Self {
             limit,
             bundle: None,
@@ -39,18 +42,16 @@ impl ImageUnpacker {
     pub(super) fn fatbin_image<'d, R: ReadAt<'d>>(
         &mut self,
         part: &FilePart,
-        unpacked: Option<&Arc<[u8]>>,
+        unpacked: Option<&Unpacked>,
         data: R,
         entry: &FatbinEntry,
     ) -> Result<Vec<u8>, FatbinUnpackError> {
-        // Both live as long as the list of images.
-        let address = match unpacked {
-            Some(bytes) => Arc::as_ptr(bytes).addr(),
-            None => std::ptr::from_ref(part).addr(),
-        };
-        let last = self.group.take().filter(|(of, _)| *of == address);
+        // The part lives as long as the list of images.
+        let address = std::ptr::from_ref(part).addr();
+        let of = (address, unpacked.map_or(0..0, Unpacked::range));
+        let last = self.group.take().filter(|(last, _)| *last == of);
         let last = last.map(|(_, bytes)| bytes);
-        let mut unpacker = FatbinUnpacker::new(data, self.limit).with_last(last);
+        let mut unpacker = FatbinUnpacker::new(data, self.limit.memory()).with_last(last);
         let bytes = unpacker.image(entry)?;
         let is_text = entry.kind == FatbinKind::Ptx;
         let end = bytes
@@ -59,7 +60,7 @@ impl ImageUnpacker {
             .filter(|_| is_text);
         let bytes = end.map_or(bytes, |last| &bytes[..=last]).to_vec();
         if entry.group.is_some() {
-            self.group = unpacker.into_last().map(|last| (address, last));
+            self.group = unpacker.into_last().map(|last| (of, last));
         }
         Ok(bytes)
     }
@@ -69,13 +70,15 @@ impl ImageUnpacker {
         &mut self,
         bundle: &Arc<CompressedBundle>,
         data: R,
-    ) -> Result<Arc<[u8]>, CompressedBundleError> {
+    ) -> Result<Unpacked, CompressedBundleError> {
         let last = self.bundle.as_ref();
         if let Some((_, bytes)) = last.filter(|(last, _)| Arc::ptr_eq(last, bundle)) {
-            return Ok(Arc::clone(bytes));
+            return Ok(bytes.clone());
         }
-        let bytes: Arc<[u8]> = bundle.decompress(data, self.limit)?.into();
-        self.bundle = Some((Arc::clone(bundle), Arc::clone(&bytes)));
+        // Only the last bundle stays on disk.
+        let bytes = bundle.unpack(data, self.limit.files(), &files::scratch())?;
+        self.bundle = Some((Arc::clone(bundle), bytes.clone()));
+        self.group = None;
         Ok(bytes)
     }
 }

@@ -17,7 +17,7 @@ use super::images::{self, FileImages};
 use super::inputs::{InputLine, OpenInput, Origin};
 use super::limit_option::LimitOption;
 use super::text::{self, FAINT, NAME};
-use crate::{json as json_text, say};
+use crate::{files, json as json_text, say};
 
 /// Largest number of findings of one code that is printed for a file, unless the user asks for all.
 const SHOWN: usize = 5;
@@ -152,12 +152,13 @@ pub(super) fn run(line: &VerifyLine, out: &mut impl Write) -> Result<(), CargoOf
     let settings = VerifySettings {
         runtime: line.runtime,
         limit: limit.memory(),
+        scratch: files::scratch(),
     };
-    let mut unpacking = images::unpacking(&limit);
+    let mut unpacking = images::unpacking(&limit, files::scratch());
     let (mut files, mut without) = (Vec::new(), 0);
     let done = line.input.each(|input| {
         let found = FileImages::find(input, &mut unpacking);
-        let file = verified(input, &found, settings, line);
+        let file = verified(input, &found, &settings, line);
         if file.images == 0 && file.findings.is_empty() && input.origin == Origin::Searched {
             without += 1;
             return Ok(());
@@ -196,13 +197,13 @@ pub(super) fn run(line: &VerifyLine, out: &mut impl Write) -> Result<(), CargoOf
 fn verified(
     input: &OpenInput,
     found: &FileImages,
-    settings: VerifySettings,
+    settings: &VerifySettings,
     line: &VerifyLine,
 ) -> VerifiedFile {
     let mut findings = Vec::new();
     for part in &found.parts {
         let open = || ReadCache::new(part.reading.part(0..part.size));
-        for finding in verify_file(open, &part.inventory, settings) {
+        for finding in verify_file(open, &part.inventory, settings.clone()) {
             if let Some(level) = line.severity(finding.code) {
                 findings.push(ShownFinding::of(finding, level, &part.members));
             }

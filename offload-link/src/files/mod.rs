@@ -14,6 +14,7 @@ mod copy;
 mod failure;
 mod opened;
 mod reading;
+mod scratch;
 mod stamp;
 mod thin;
 mod write;
@@ -22,16 +23,7 @@ pub(crate) use copy::{CopyError, copy_range, shrunk};
 pub(crate) use failure::{ReadFailure, check};
 pub(crate) use opened::Opened;
 pub(crate) use reading::{Here, Reading};
+pub(crate) use scratch::{CopiedScratch, scratch};
 pub(crate) use stamp::Stamp;
 pub(crate) use thin::{MemberError, Nesting, ThinMember, open_member};
 pub(crate) use write::{read_pieces, write_beside, write_pieces, write_pieces_beside};
-
-use std::ops::Range;
-
-/// Returns the bytes of a range that the parser of `bytes` checked.
-pub(crate) fn part<'a>(bytes: &'a [u8], range: &Range<u64>) -> &'a [u8] {
-    let place = |offset| usize::try_from(offset).ok();
-    let part = place(range.start).zip(place(range.end));
-    part.and_then(|(start, end)| bytes.get(start..end))
-        .expect("the parser checked the range")
-}

@@ -53,11 +53,6 @@ impl Reading {
         Ok(file.part(0..size))
     }
 
-    /// Empties the cache, after the file was written to.
-    pub(crate) fn forget(&self) {
-        self.recent.take();
-    }
-
     /// Returns a part of the file that is read like a file.
     pub(crate) fn part(self: &Rc<Self>, range: Range<u64>) -> Here {
         Here {

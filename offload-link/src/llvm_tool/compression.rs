@@ -11,6 +11,7 @@ use offload_formats::format::compressed_bundle::{
     self, CompressedBundle, CompressedBundleVersion, CompressedBundleWriteError, CompressedHeader,
     Compression, Method, compress_to,
 };
+use offload_formats::format::offload_binary::{self, OffloadBinaryWriteError};
 use offload_formats::format::pieces::Piece;
 
 use super::error::LlvmToolError;
@@ -38,6 +39,25 @@ pub(crate) fn write(
         eprint!("{}", after_writing(&written, how, size, start.elapsed()));
     }
     Ok(())
+}
+
+/// Compresses the pieces of an output, which are an offload binary, into its file.
+pub(crate) fn write_binary(
+    output: &Output,
+    sources: &Sources,
+    method: Method,
+    level: Option<i32>,
+    mut out: &File,
+) -> Result<(), LlvmToolError> {
+    let size = output.pieces.iter().map(Piece::size).sum();
+    let binary = sources.reader(&output.pieces);
+    let written = offload_binary::compress_to(binary, size, method, level, &mut out);
+    written.map_err(|error| match error {
+        // The message names the input.
+        OffloadBinaryWriteError::Input { message } => LlvmToolError::new(message),
+        error @ OffloadBinaryWriteError::Output { .. } => LlvmToolError::input(&output.path, error),
+        error => LlvmToolError::new(error.to_string()),
+    })
 }
 
 /// Returns the number of processors, at least one.

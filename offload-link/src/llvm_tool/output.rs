@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use offload_formats::format::compressed_bundle::Compression;
+use offload_formats::format::compressed_bundle::{Compression, Method};
 use offload_formats::format::pieces::Piece;
 
 /// A file to write.
@@ -24,6 +24,12 @@ pub(crate) enum Style {
         how: Compression,
         /// Prints facts about the result, as with `-verbose`.
         verbose: bool,
+    },
+    /// One offload binary, compressed.
+    CompressedBinary {
+        method: Method,
+        /// Level of the method; `None` selects LLVM's default.
+        level: Option<i32>,
     },
     /// Uses the mode of this host object.
     Object(PathBuf),

@@ -34,10 +34,14 @@ pub(crate) fn write(outputs: &[Output], sources: &Sources) -> Result<(), LlvmToo
     for (output, place) in outputs.iter().zip(&places.list) {
         let unwritten = |error: &io::Error| LlvmToolError::file(&output.path, error);
         let file = place.file().map_err(|error| unwritten(&error))?;
-        if let Style::Compressed { how, verbose } = output.style {
-            compression::write(output, sources, how, verbose, &file)?;
-        } else {
-            copy(output, sources, &file)?;
+        match output.style {
+            Style::Compressed { how, verbose } => {
+                compression::write(output, sources, how, verbose, &file)?;
+            }
+            Style::CompressedBinary { method, level } => {
+                compression::write_binary(output, sources, method, level, &file)?;
+            }
+            _ => copy(output, sources, &file)?,
         }
     }
     decompress(outputs, &places.list, sources)?;

@@ -7,6 +7,7 @@ use offload_formats::escape::terminal;
 use offload_formats::format::bytes::{ReadAt, ReadCache};
 use offload_formats::format::compressed_bundle::{self, CompressedBundle};
 use offload_formats::format::pieces::Piece;
+use offload_formats::format::unpacked::{Scratch, Unpacked};
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -16,8 +17,8 @@ use std::rc::Rc;
 use super::error::LlvmToolError;
 use crate::decompressed;
 use crate::files::{
-    CopyError, Here, MemberError, Opened, Reading, Stamp, ThinMember, copy_range, open_member,
-    shrunk,
+    CopiedScratch, CopyError, Here, MemberError, Opened, Reading, Stamp, ThinMember, copy_range,
+    open_member, shrunk,
 };
 use crate::platform::FileExt;
 
@@ -25,9 +26,11 @@ use crate::platform::FileExt;
 #[derive(Default)]
 pub(crate) struct Sources {
     list: Vec<Source>,
-    /// File that compressed bundles are decompressed to, one after the other, and its size: an archive may have more
-    /// of them than a process may have open files.
-    spool: Option<(Rc<Reading>, u64)>,
+    /// File that compressed containers are unpacked to, one after the other: an archive may have more of them than a process
+    /// may have open files.
+    scratch: CopiedScratch,
+    /// Size of the bundles in it.
+    materialized: u64,
 }
 
 /// A file or a compressed bundle that pieces refer to.
@@ -150,32 +153,38 @@ impl Sources {
         let Some((bundle, file)) = self.as_compressed(source) else {
             return Ok(());
         };
-        let failed = |error: io::Error| compressed_bundle::CompressedBundleError::Output {
-            kind: error.kind(),
-        };
-        let compressed = file.stream(bundle.data.clone());
-        let (spool, start) = match &self.spool {
-            Some((spool, end)) => (Rc::clone(spool), *end),
-            None => {
-                let spool = tempfile::tempfile().map_err(failed)?;
-                let name = self.name(source);
-                (Reading::new(Opened::new(name, spool, None)), 0)
-            }
-        };
-        let claimed = start.saturating_add(bundle.uncompressed_size);
+        let claimed = self.materialized.saturating_add(bundle.uncompressed_size);
         if claimed > limit {
             return Err(compressed_bundle::CompressedBundleError::Limit { claimed, limit });
         }
-        let decompressed = spool.file.with(|mut end| {
-            end.seek(SeekFrom::Start(start))?;
-            Ok(bundle.decompress_from(compressed, &mut end))
-        });
-        decompressed.map_err(failed)??;
-        spool.forget();
-        let size = bundle.uncompressed_size;
-        self.spool = Some((Rc::clone(&spool), start.saturating_add(size)));
-        self.list[source].data = Data::File(SourceFile::new(spool, start, size));
+        let compressed = file.stream(bundle.data.clone());
+        let unpacked = self.scratch.scratch.keep(bundle.uncompressed_size, |out| {
+            bundle.decompress_from(compressed, out).map(drop)
+        })?;
+        self.materialized = claimed;
+        self.list[source].data = Data::File(self.unpacked(&unpacked)?);
         Ok(())
+    }
+
+    /// Returns what keeps unpacked data for [`Self::add_unpacked`].
+    pub(crate) fn scratch(&self) -> Scratch {
+        self.scratch.scratch.clone()
+    }
+
+    /// Adds data in [`Self::scratch`].
+    pub(crate) fn add_unpacked(&mut self, name: &Path, unpacked: &Unpacked) -> io::Result<usize> {
+        let (name, data) = (name.to_owned(), Data::File(self.unpacked(unpacked)?));
+        self.list.push(Source { name, data });
+        Ok(self.list.len() - 1)
+    }
+
+    fn unpacked(&self, unpacked: &Unpacked) -> io::Result<SourceFile> {
+        let file = self.scratch.reading()?;
+        Ok(SourceFile::new(
+            file,
+            unpacked.range().start,
+            unpacked.size(),
+        ))
     }
 
     pub(crate) fn name(&self, source: usize) -> &Path {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use offload_formats::container::archive::{self, Index, MemberPlan};
 use offload_formats::container::definitions;
 use offload_formats::escape::terminal;
+use offload_formats::format::pieces::Piece;
 use offload_formats::names::{LlvmRelease, OffloadKind};
 
 use super::image_argument::ImageArgument;
@@ -71,7 +72,7 @@ pub(super) fn plan(
                 }
                 outputs.push(Output {
                     path,
-                    pieces: last.pieces.clone(),
+                    pieces: last.pieces(),
                     style: Style::Plain,
                 });
             }
@@ -135,7 +136,7 @@ fn named(
         let name = format!("{stem}-{triple}{dash}{arch}.{index}.{extension}");
         Output {
             path: PathBuf::from(harmless(&name)),
-            pieces: image.pieces,
+            pieces: image.pieces(),
             style: Style::Plain,
         }
     });
@@ -158,21 +159,20 @@ fn to_archive(
     let names = distinct(images.iter().map(|image| image.origin.clone()));
     let mut symbols: Vec<Vec<&[u8]>> = Vec::new();
     for (image, name) in images.iter().zip(&names) {
-        let found = match image.place() {
-            Some((source, range)) => definitions(sources.file(source).data(), range),
-            None => definitions(image.bytes(), 0..image.bytes().len() as u64),
-        };
+        let file = sources.file(image.source);
+        let found = definitions(file.data(), image.entry.image.clone());
         symbols.push(found.unwrap_or_else(|problem| {
             let text = llvm_tool::without_symbols(name, &problem);
             warn(format!("warning: {text}"));
             Vec::new()
         }));
     }
-    let members = images.iter().zip(&names).zip(&symbols);
+    let contents: Vec<Vec<Piece>> = images.iter().map(|image| image.pieces()).collect();
+    let members = contents.iter().zip(&names).zip(&symbols);
     let members: Vec<MemberPlan<'_>> = members
-        .map(|((image, name), symbols)| MemberPlan {
+        .map(|((content, name), symbols)| MemberPlan {
             name,
-            content: &image.pieces,
+            content,
             symbols,
         })
         .collect();

@@ -4,15 +4,17 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use offload_formats::container::bundled::Unpacking;
 use offload_formats::container::{self, FoundImage, FoundItem};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::OutOfBounds;
 use offload_formats::format::magic::Magic;
 use offload_formats::format::offload_binary::{self, BinaryEntry, OffloadBinaryProblem};
 use offload_formats::format::pieces::Piece;
+use offload_formats::format::unpacked::Unpacked;
 
 use crate::decompressed::{self, DecompressionLimit};
-use crate::files::{Nesting, part};
+use crate::files::Nesting;
 use crate::llvm_tool::sources::wrong_member;
 use crate::llvm_tool::{LlvmToolError, Sources};
 
@@ -23,15 +25,15 @@ pub(super) struct PackedImage {
     pub entry: BinaryEntry,
     /// The archive member that contains it, else the input, in LLVM's words.
     pub origin: String,
-    /// Bytes of the image.
-    pub pieces: Vec<Piece>,
+    /// Source that has the image.
+    pub source: usize,
     pub found: FoundImage,
 }
 
 /// Limit on the depth of nested offload binaries, the same as for archives.
 const MAX_DEPTH: usize = 16;
 
-/// Opens the input and finds its images without reading them. Inflates compressed offload binaries in memory. Opens
+/// Opens the input and finds its images without reading them. Inflates compressed offload binaries to a temporary file. Opens
 /// members of thin archives, too. `warn` reports inputs that are skipped.
 pub(super) fn read(
     path: &Path,
@@ -40,25 +42,34 @@ pub(super) fn read(
     warn: &dyn Fn(String),
 ) -> Result<Vec<PackedImage>, LlvmToolError> {
     let mut images = Vec::new();
-    let mut memory = limit.memory();
+    let mut unpacking = Unpacking::within(limit.files(), sources.scratch());
     let source = sources.open(path)?;
     let around = Nesting::default();
     let mut left = vec![(source, path.to_owned(), path.display().to_string(), around)];
     while let Some((source, file, name, around)) = left.pop() {
-        let found = container::find_within(sources.file(source).data(), &mut memory);
+        let found = container::find_within(sources.file(source).data(), &mut unpacking);
         let found = found.map_err(|problem| match problem.problem {
             container::FindProblem::OffloadBinary { problem: of, .. } => {
                 refused(&file, &of, &problem)
             }
             _ => {
-                let hint = decompressed::hint_for(&problem);
+                let hint = match problem.is_output() {
+                    true => Some(decompressed::FULL.to_owned()),
+                    false => decompressed::hint_for(&problem),
+                };
                 LlvmToolError::input(&file, problem).with_hint(hint)
             }
         })?;
-        let mut outside = Vec::new();
+        let (mut outside, mut unpacked) = (Vec::new(), LastUnpacked::default());
         for item in found {
             match item {
-                FoundItem::Image(found) => images.push(PackedImage::new(found, source, &name)),
+                FoundItem::Image(found) => {
+                    let source = match &found.bytes {
+                        Some(bytes) => unpacked.source(bytes, &file, sources)?,
+                        None => source,
+                    };
+                    images.push(PackedImage::new(found, source, &name));
+                }
                 FoundItem::Outside { members, size } => {
                     let member = members.last().map_or(&[][..], Vec::as_slice);
                     let opened = around.open_member(&file, member, size);
@@ -86,6 +97,28 @@ pub(super) fn read(
         left.extend(outside.into_iter().rev());
     }
     Ok(images)
+}
+
+/// Range of the unpacked offload binary that was found last, and its source.
+#[derive(Default)]
+struct LastUnpacked(Option<(Range<u64>, usize)>);
+
+impl LastUnpacked {
+    /// Returns the source of an offload binary that was unpacked.
+    fn source(
+        &mut self,
+        bytes: &Unpacked,
+        file: &Path,
+        sources: &mut Sources,
+    ) -> Result<usize, LlvmToolError> {
+        let range = bytes.range();
+        if let Some((last, source)) = self.0.take_if(|(last, _)| *last == range) {
+            return Ok(self.0.insert((last, source)).1);
+        }
+        let source = sources.add_unpacked(file, bytes);
+        let source = source.map_err(|error| LlvmToolError::file(file, &error))?;
+        Ok(self.0.insert((range, source)).1)
+    }
 }
 
 /// Returns an error with LLVM's words for the sort of damage, and with the exact problem and place.
@@ -163,53 +196,26 @@ impl PackedImage {
     fn new(found: FoundImage, source: usize, name: &str) -> Self {
         let member = found.members.last();
         let member = member.map(|name| String::from_utf8_lossy(name).into_owned());
-        let piece = match &found.bytes {
-            Some(bytes) => Piece::Bytes(part(bytes, &found.entry.image).to_vec()),
-            None => Piece::Copy {
-                input: source,
-                range: found.entry.image.clone(),
-            },
-        };
         Self {
             entry: found.entry.clone(),
             origin: member.unwrap_or_else(|| name.to_owned()),
-            pieces: vec![piece],
+            source,
             found,
         }
     }
 
     /// Returns the nested images if it is an offload binary.
     fn inner(&self, path: &Path, sources: &Sources) -> Result<Option<Vec<Self>>, LlvmToolError> {
-        let walked = match self.place() {
-            Some((source, range)) => {
-                let data = sources.file(source).data();
-                let nested = Magic::at(data, range.clone()) == Magic::OffloadBinary;
-                nested.then(|| offload_binary::walk(data, range))
-            }
-            None => {
-                let bytes = self.bytes();
-                let nested = Magic::of(bytes) == Magic::OffloadBinary;
-                nested.then(|| offload_binary::walk(bytes, 0..bytes.len() as u64))
-            }
-        };
-        let Some(walked) = walked else {
+        let (data, range) = (sources.file(self.source).data(), self.entry.image.clone());
+        if Magic::at(data, range.clone()) != Magic::OffloadBinary {
             return Ok(None);
-        };
-        let walked = walked.map_err(|problem| refused(path, &problem, &problem))?;
+        }
+        let walked = offload_binary::walk(data, range)
+            .map_err(|problem| refused(path, &problem, &problem))?;
         let entries = walked.into_iter().flat_map(|binary| binary.entries);
-        let images = entries.map(|entry| {
-            let piece = match self.place() {
-                Some((input, _)) => Piece::Copy {
-                    input,
-                    range: entry.image.clone(),
-                },
-                None => Piece::Bytes(part(self.bytes(), &entry.image).to_vec()),
-            };
-            Self {
-                entry,
-                pieces: vec![piece],
-                ..self.clone()
-            }
+        let images = entries.map(|entry| Self {
+            entry,
+            ..self.clone()
         });
         Ok(Some(images.collect()))
     }
@@ -245,19 +251,11 @@ impl PackedImage {
         more.map(|(key, value)| (text(key), text(value))).collect()
     }
 
-    /// Returns the source and the range of the image, if it is one range of a file.
-    pub(super) fn place(&self) -> Option<(usize, Range<u64>)> {
-        match &self.pieces[..] {
-            [Piece::Copy { input, range }] => Some((*input, range.clone())),
-            _ => None,
-        }
-    }
-
-    /// Returns the bytes if they are in memory.
-    pub(super) fn bytes(&self) -> &[u8] {
-        match &self.pieces[..] {
-            [Piece::Bytes(bytes)] => bytes,
-            _ => &[],
-        }
+    /// Returns the bytes of the image.
+    pub(super) fn pieces(&self) -> Vec<Piece> {
+        vec![Piece::Copy {
+            input: self.source,
+            range: self.entry.image.clone(),
+        }]
     }
 }

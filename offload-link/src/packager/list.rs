@@ -133,7 +133,7 @@ fn yaml(images: &[PackedImage], sources: &Sources) -> Result<String, LlvmToolErr
     for image in images {
         let entry = &image.entry;
         let mut content = Vec::new();
-        let read = sources.reader(&image.pieces).read_to_end(&mut content);
+        let read = sources.reader(&image.pieces()).read_to_end(&mut content);
         read.map_err(|error| LlvmToolError::new(error.to_string()))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let strings = entry.strings.iter();

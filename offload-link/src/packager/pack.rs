@@ -6,8 +6,7 @@ use std::path::Path;
 
 use offload_formats::format::magic::Magic;
 use offload_formats::format::offload_binary::{
-    Method, NewBinaryEntry, OffloadBinaryVersion, OffloadBinaryWriteError, compress, layout,
-    pair_order,
+    Method, NewBinaryEntry, OffloadBinaryVersion, layout, pair_order,
 };
 use offload_formats::format::offload_yaml;
 use offload_formats::format::pieces::Piece;
@@ -56,13 +55,14 @@ pub(super) fn plan(
             *input = images[*input].source;
         }
     }
-    if options.compress {
-        pieces = vec![Piece::Bytes(compressed(&pieces, options, sources)?)];
-    }
+    let style = match options.compress {
+        true => compressed(options)?,
+        false => Style::Plain,
+    };
     Ok(Output {
         path: output.to_owned(),
         pieces,
-        style: Style::Plain,
+        style,
     })
 }
 
@@ -90,12 +90,8 @@ fn from_yaml(
     bytes.map_err(|problem| LlvmToolError::input(path, problem))
 }
 
-/// Compresses the offload binary in memory.
-fn compressed(
-    pieces: &[Piece],
-    options: &PackagerOptions,
-    sources: &Sources,
-) -> Result<Vec<u8>, LlvmToolError> {
+/// Returns how a compressed offload binary is written.
+fn compressed(options: &PackagerOptions) -> Result<Style, LlvmToolError> {
     if OffloadBinaryVersion::of(options.llvm) < OffloadBinaryVersion::V3 {
         let release = options.llvm;
         return Err(LlvmToolError::new(format!(
@@ -119,20 +115,8 @@ fn compressed(
             })?
         }
     };
-    let mut bytes = Vec::new();
-    let read = sources.reader(pieces).read_to_end(&mut bytes);
-    read.map_err(|error| LlvmToolError::new(error.to_string()))?;
-    compress(&bytes, method, options.level).map_err(|problem| match problem {
-        OffloadBinaryWriteError::Level {
-            method,
-            level,
-            least,
-            most,
-        } => LlvmToolError::new(format!(
-            "invalid {method} compression level {level}; expected a value in [{least}, {most}]"
-        )),
-        problem => LlvmToolError::new(problem.to_string()),
-    })
+    let level = options.level;
+    Ok(Style::CompressedBinary { method, level })
 }
 
 /// A file to pack, with its strings.

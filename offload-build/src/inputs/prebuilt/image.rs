@@ -13,14 +13,16 @@ use offload_formats::container::elf::Elf;
 use offload_formats::format::bytes::{Cursor, ReadAt};
 use offload_formats::format::fatbin::{self, FatbinKind};
 use offload_formats::format::magic::Magic;
-use offload_formats::format::pieces::Piece;
+use offload_formats::format::pieces::{Piece, PieceSource};
 use offload_formats::format::ptx;
+use offload_formats::format::unpacked::Unpacked;
 use offload_formats::names::elf_flags::processor_of;
 use offload_formats::names::{ImageTarget, OffloadKind};
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Bytes of a text that are read: `.version` and `.target` are its first directives.
 const HEAD: u64 = 64 << 10;
@@ -34,7 +36,7 @@ pub(crate) struct PrebuiltImage {
     content: ImageContent,
     /// Range in the file, or in `unpacked`.
     range: Range<u64>,
-    unpacked: Option<Arc<[u8]>>,
+    unpacked: Option<Unpacked>,
 }
 
 /// Kind of an image.
@@ -61,10 +63,10 @@ impl PrebuiltImage {
         declared: Option<DeviceTarget>,
         data: R,
         range: Range<u64>,
-        unpacked: Option<Arc<[u8]>>,
+        unpacked: Option<Unpacked>,
     ) -> Self {
         let content = match &unpacked {
-            Some(bytes) => ImageContent::of(&**bytes, range.clone()),
+            Some(bytes) => ImageContent::of(&bytes.open(), range.clone()),
             None => ImageContent::of(data, range.clone()),
         };
         Self {
@@ -111,29 +113,33 @@ impl PrebuiltImage {
         }
     }
 
-    /// Returns its bytes in pieces; input 0 is the source.
-    pub(crate) fn pieces(&self, source: &Path) -> Result<Vec<Piece>, Error> {
+    /// Returns its range in the source, if its bytes are there as they are.
+    pub(crate) fn range_in_source(&self) -> Option<Range<u64>> {
+        let is_there = self.unpacked.is_none() && !matches!(self.content, ImageContent::Ptx(_));
+        is_there.then(|| self.range.clone())
+    }
+
+    /// Returns a reader of its bytes.
+    pub(crate) fn reader(&self, source: &Path) -> Result<Box<dyn Read>, Error> {
         let range = self.range.clone();
-        let cut = |problem| Error::because(source.display(), problem);
-        let whole = match &self.unpacked {
-            Some(unpacked) => {
-                let size = range.end.saturating_sub(range.start);
-                let bytes = Cursor::new(&**unpacked, range).read(size, "image");
-                vec![Piece::Bytes(bytes.map_err(cut)?.to_vec())]
+        let whole = vec![Piece::Copy { input: 0, range }];
+        let mut reader: Box<dyn Read> = match &self.unpacked {
+            Some(unpacked) => Box::new(PieceSource::new(whole, vec![unpacked.source()])),
+            None => {
+                let file = File::open(source).map_err(error::io(source))?;
+                Box::new(PieceSource::new(whole, vec![file]))
             }
-            None => vec![Piece::Copy { input: 0, range }],
         };
         let ImageContent::Ptx(_) = self.content else {
-            return Ok(whole);
+            return Ok(reader);
         };
-        let file = Readable::edited(source, whole)?;
-        let text = Cursor::new(file.data(), 0..file.size()).read(file.size(), "image");
-        file.check()?;
-        let text = text.map_err(cut)?;
+        let mut text = Vec::new();
+        let read = reader.read_to_end(&mut text);
+        read.map_err(error::io(source))?;
         // What ends it for the driver, and what pads it.
         let end = text.iter().rposition(|byte| *byte != 0);
-        let text = text.get(..end.map_or(0, |end| end + 1));
-        Ok(vec![Piece::Bytes(text.unwrap_or_default().to_vec())])
+        text.truncate(end.map_or(0, |end| end + 1));
+        Ok(Box::new(io::Cursor::new(text)))
     }
 }
 
@@ -216,7 +222,7 @@ fn images_in<'d, R: ReadAt<'d>>(
     let mut found = Vec::new();
     if let Magic::TextBundle = Magic::at(cache, 0..size) {
         // PTX is an image; a library's reader wants what can be linked.
-        for entry in bundled::entries_in_memory(cache, 0..size, unpacking)
+        for entry in bundled::unpacked_entries(cache, 0..size, unpacking)
             .map_err(|problem| error::unpacking(path, problem.is_limit(), problem))?
         {
             if let Some(target) = entry.target().map_err(|problem| wrong(problem.into()))? {
@@ -244,7 +250,7 @@ fn images_in<'d, R: ReadAt<'d>>(
         );
     }
     if found.is_empty() {
-        let images = container::images_within(cache, &mut unpacking.memory)
+        let images = container::images_within(cache, unpacking)
             .map_err(|problem| error::unpacking(path, problem.is_limit(), problem))?;
         for image in images {
             let string = |key: &str| {

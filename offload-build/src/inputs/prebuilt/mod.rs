@@ -15,10 +15,8 @@ use crate::declare::module::{Module, Target, excluded};
 use crate::error::{self, Error};
 use crate::files;
 use offload_formats::container::bundled::Unpacking;
-use offload_formats::format::pieces::PieceSource;
 use offload_formats::names::ImageTarget;
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// The image for a target, and the source that contains it.
@@ -31,7 +29,7 @@ pub(crate) struct Chosen {
 /// Finds the images of `module`, whose package is in `root`: one for each of its targets.
 pub(crate) fn find(module: &Module, root: &Path) -> Result<Vec<Chosen>, Error> {
     let mut found = Vec::new();
-    let mut unpacking = Unpacking::in_memory(module.decompressed.memory());
+    let mut unpacking = Unpacking::within(module.decompressed.files(), files::scratch());
     for source in &module.sources {
         let images = images(source, &mut unpacking)?.into_iter();
         found.extend(images.map(|image| (source.as_path(), image)));
@@ -122,10 +120,7 @@ fn are_same(one: &Candidate<'_>, others: &[&Candidate<'_>]) -> Result<bool, Erro
     if others.is_empty() {
         return Ok(true);
     }
-    let read = |(source, image): &Candidate<'_>| {
-        let file = File::open(source).map_err(error::io(source))?;
-        Ok(PieceSource::new(image.pieces(source)?, vec![file]))
-    };
+    let read = |(source, image): &Candidate<'_>| image.reader(source);
     for other in others {
         let is_same = files::have_same_bytes(read(one)?, read(other)?);
         if !is_same.map_err(error::io(other.0))? {

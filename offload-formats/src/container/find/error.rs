@@ -1,4 +1,5 @@
 use std::fmt;
+use std::io;
 
 use crate::container::archive::ArchiveError;
 use crate::container::coff::CoffError;
@@ -75,6 +76,11 @@ pub enum FindProblem {
         /// The damage; offsets are from the start of the inflated bytes.
         problem: offload_binary::OffloadBinaryError,
     },
+    /// Bytes that were unpacked cannot be written.
+    Output {
+        /// Kind of the system's error.
+        kind: io::ErrorKind,
+    },
     /// Too many sections or slices overlap.
     Overlap,
     /// A member of a thin archive, whose content is another file.
@@ -91,6 +97,18 @@ impl FindError {
             return false;
         };
         matches!(problem, offload_binary::InflateError::Limit { .. })
+    }
+
+    /// Returns whether unpacked bytes cannot be written.
+    #[must_use]
+    pub fn is_output(&self) -> bool {
+        match &self.problem {
+            FindProblem::Output { .. } => true,
+            FindProblem::Compressed { problem, .. } => {
+                matches!(problem, offload_binary::InflateError::Output { .. })
+            }
+            _ => false,
+        }
     }
 }
 
@@ -136,6 +154,7 @@ impl fmt::Display for FindProblem {
             Self::Embedded { object, problem } => {
                 write!(f, "embedded object {object}: {problem}")
             }
+            Self::Output { kind } => write!(f, "cannot write its unpacked bytes: {kind}"),
             Self::Overlap => write!(f, "too many sections or slices share the same bytes"),
             Self::Thin => write!(f, "the archive is thin: the content is another file"),
             Self::Depth => write!(f, "archives are nested more than {MAX_DEPTH} deep"),

@@ -69,7 +69,7 @@ fn images<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, FindError> {
 }
 
 fn link_inputs<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundImage>, FindError> {
-    super::link_inputs(data, &mut { super::INFLATE_LIMIT })
+    super::link_inputs(data, &mut Unpacking::in_memory(super::INFLATE_LIMIT))
 }
 
 fn image<'a>(file: &'a [u8], found: &FoundImage) -> &'a [u8] {

@@ -12,6 +12,7 @@ use crate::format::bytes::ReadAt;
 use crate::format::compressed_bundle::{CompressedBundle, CompressedBundleError, Method};
 use crate::format::fatbin::{FatbinCompression, FatbinEntry};
 use crate::format::magic::Magic;
+use crate::format::unpacked::{Scratch, Unpacked};
 use crate::format::zip::ZipMember;
 
 /// The device images of a file.
@@ -106,7 +107,7 @@ pub enum ContainerData {
     /// The file, or what contains the container.
     File,
     /// Bytes that were unpacked from the file.
-    Unpacked(Arc<[u8]>),
+    Unpacked(Unpacked),
     /// The content of a compressed bundle, which was not unpacked.
     Packed(Arc<CompressedBundle>),
 }
@@ -286,20 +287,21 @@ fn add_images<'a>(
 }
 
 impl ContainerData {
-    /// Unpacks the data of a compressed bundle in memory, so that its images can be read; returns other data unchanged.
+    /// Unpacks the data of a compressed bundle to `scratch`, so that its images can be read; returns other data unchanged.
     ///
     /// # Errors
     ///
-    /// Fails if the bundle is damaged or claims more than `limit` bytes.
+    /// Fails if the bundle is damaged or claims more than `limit` bytes, or `scratch` fails.
     pub fn unpacked<'d, R: ReadAt<'d>>(
         &self,
         data: R,
         limit: u64,
+        scratch: &Scratch,
     ) -> Result<Self, CompressedBundleError> {
         Ok(match self {
             Self::File => Self::File,
-            Self::Unpacked(bytes) => Self::Unpacked(Arc::clone(bytes)),
-            Self::Packed(bundle) => Self::Unpacked(bundle.decompress(data, limit)?.into()),
+            Self::Unpacked(bytes) => Self::Unpacked(bytes.clone()),
+            Self::Packed(bundle) => Self::Unpacked(bundle.unpack(data, limit, scratch)?),
         })
     }
 }

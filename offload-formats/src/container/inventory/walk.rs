@@ -1,6 +1,7 @@
 //! Walks a file: sections, members, containers, and containers in images.
 
 use std::error::Error;
+use std::io::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -333,9 +334,14 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         for bytes in self.noted(objects).into_iter().flatten() {
             let all = 0..bytes.len() as u64;
             let walked = offload_binary::walk(&bytes[..], all);
+            let scratch = &self.unpacking.scratch;
+            let unpacked = scratch.keep(bytes.len() as u64, |out| out.write_all(&bytes));
+            let Some(unpacked) = self.noted(unpacked) else {
+                return;
+            };
             for binary in self.noted(walked).into_iter().flatten() {
                 let standing = Some(Standing::Excluded);
-                let data = ContainerData::Unpacked(Arc::clone(&bytes));
+                let data = ContainerData::Unpacked(unpacked.clone());
                 self.offload_binary(&bytes[..], binary, data, standing);
             }
         }
@@ -446,22 +452,21 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
             return self.bundle_entries(container, inner, None::<&[u8]>);
         }
         // A text bundle, which is read completely.
-        let bytes = bundle.decompress(self.data, self.unpacking.memory);
+        let bytes = bundle.unpack(self.data, self.unpacking.left, &self.unpacking.scratch);
         let Some(bytes) = self.noted(bytes) else {
             return;
         };
-        self.unpacking.memory = self.unpacking.memory.saturating_sub(claimed);
-        let bytes: Arc<[u8]> = bytes.into();
-        let all = 0..bytes.len() as u64;
-        let Some(comment) = Comment::at(&bytes[..], all.clone()) else {
+        self.unpacking.left = self.unpacking.left.saturating_sub(claimed);
+        let (data, all) = (bytes.open(), 0..bytes.size());
+        let Some(comment) = Comment::at(&data, all.clone()) else {
             return self.problem("expected a bundle in the compressed bundle".into());
         };
         container.format = ContainerFormat::TextBundle;
-        container.data = ContainerData::Unpacked(Arc::clone(&bytes));
-        let entries = bundle_text::parse(&bytes[..], all, comment);
+        container.data = ContainerData::Unpacked(bytes);
+        let entries = bundle_text::parse(&data, all, comment);
         if let Some(entries) = self.noted(entries) {
             let entries = entries.into_iter().map(|entry| (entry.id, entry.text));
-            self.entries(container, entries.collect(), Some(&bytes[..]));
+            self.entries(container, entries.collect(), Some(&data));
         }
     }
 
@@ -580,17 +585,16 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
             uncompressed_size: compressed.inflated_size,
             hash: None,
         });
-        let inflated = binary.inflate(data, self.unpacking.memory);
+        let inflated = binary.unpack(data, self.unpacking.left, &self.unpacking.scratch);
         let Some(bytes) = self.noted(inflated) else {
             return;
         };
-        let size = bytes.len() as u64;
-        self.unpacking.memory = self.unpacking.memory.saturating_sub(size);
-        let bytes: Arc<[u8]> = bytes.into();
-        container.data = ContainerData::Unpacked(Arc::clone(&bytes));
-        let whole = OffloadBinary::parse(&bytes[..], 0, size);
+        let (data, size) = (bytes.open(), bytes.size());
+        self.unpacking.left = self.unpacking.left.saturating_sub(size);
+        container.data = ContainerData::Unpacked(bytes);
+        let whole = OffloadBinary::parse(&data, 0, size);
         if let Some(whole) = self.noted(whole) {
-            self.binary_images(container, whole, &bytes[..]);
+            self.binary_images(container, whole, &data);
         }
     }
 

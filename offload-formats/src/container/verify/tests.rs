@@ -12,10 +12,13 @@ use crate::names::elf_flags::amd_machine;
 const FATBIN: &[u8] = include_bytes!("../../../../tests/golden/cuda-13.5/two-images.fatbin");
 const HOST: &str = "host-x86_64-unknown-linux-gnu-";
 
-const SETTINGS: VerifySettings = VerifySettings {
-    runtime: None,
-    limit: 1 << 20,
-};
+fn settings() -> VerifySettings {
+    VerifySettings {
+        runtime: None,
+        limit: 1 << 20,
+        scratch: Scratch::in_memory(),
+    }
+}
 
 fn findings(file: &[u8], settings: VerifySettings) -> Vec<Finding> {
     let found = inventory(file, &mut Unpacking::in_memory(1 << 20));
@@ -24,7 +27,7 @@ fn findings(file: &[u8], settings: VerifySettings) -> Vec<Finding> {
 
 /// Returns the codes, without the note that an image has no kernels: those of these tests have none.
 fn codes(file: &[u8]) -> Vec<&'static str> {
-    let findings = findings(file, SETTINGS).into_iter();
+    let findings = findings(file, settings()).into_iter();
     let codes = findings.map(|finding| finding.code);
     let codes = codes.filter(|code| *code != FindingCode::NoKernels);
     codes.map(FindingCode::code).collect()
@@ -113,7 +116,7 @@ fn finds_duplicates_conflicts_and_wrong_targets() {
     assert_eq!(codes(&bundle(&ids)), ["OFF112"]);
     let image = code_object("gfx1100");
     let file = bundle_at(4096, &[("hipv4-amdgcn-amd-amdhsa--gfx1101", &image)]);
-    let found = findings(&file, SETTINGS);
+    let found = findings(&file, settings());
     let wrong = found
         .iter()
         .find(|finding| finding.code == FindingCode::WrongTarget);
@@ -185,7 +188,7 @@ fn finds_compression_that_a_runtime_does_not_read() {
             &packed(version),
             VerifySettings {
                 runtime,
-                ..SETTINGS
+                ..settings()
             },
         );
         let codes = found.iter().map(|finding| finding.code.code());
@@ -206,13 +209,13 @@ fn survives_truncations_and_changes() {
     let packed = compress(&file, Compression::default()).unwrap();
     for file in [&file[..], &packed, FATBIN] {
         for len in 0..file.len().min(300) {
-            findings(&file[..len], SETTINGS);
+            findings(&file[..len], settings());
         }
         let mut changed = file.to_vec();
         for index in 0..file.len().min(300) {
             for byte in [0, 1, 0x7f, 0xff] {
                 let before = std::mem::replace(&mut changed[index], byte);
-                findings(&changed, SETTINGS);
+                findings(&changed, settings());
                 changed[index] = before;
             }
         }

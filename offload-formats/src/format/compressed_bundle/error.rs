@@ -135,6 +135,14 @@ impl fmt::Display for CompressedBundleError {
 
 impl std::error::Error for CompressedBundleError {}
 
+/// A failed write of the decompressed bytes.
+impl From<io::Error> for CompressedBundleError {
+    fn from(problem: io::Error) -> Self {
+        let kind = problem.kind();
+        Self::Output { kind }
+    }
+}
+
 /// An error while compressing a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -10,8 +10,9 @@ use crate::md5::Md5;
 use super::{CompressedBundle, CompressedBundleError, head_of};
 use crate::format::bundle::{self, Bundle};
 use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
-use crate::format::codec::{self, BoundedStream, Decoder, Slices};
+use crate::format::codec::{self, BoundedStream, Decoder, OnceStream};
 use crate::format::magic::Magic;
+use crate::format::unpacked::{Scratch, Unpacked};
 
 /// Maximum size of a bundle's headers for [`CompressedBundle::contents`].
 const MAX_HEADERS: u64 = 16 << 20;
@@ -75,7 +76,7 @@ impl CompressedBundle {
         data: R,
         out: &mut impl Write,
     ) -> Result<u64, CompressedBundleError> {
-        self.decompress_from(self.slices(data), out)
+        self.decompress_from(self.stream(data), out)
     }
 
     /// Decompresses a stream, which starts at [`Self::data`]; nothing of it is kept. See
@@ -105,10 +106,7 @@ impl CompressedBundle {
                 let bytes = buffer.get(..count);
                 let bytes = bytes.expect("the decoder fills no more than the buffer");
                 hash(bytes);
-                out.write_all(bytes)
-                    .map_err(|problem| CompressedBundleError::Output {
-                        kind: problem.kind(),
-                    })?;
+                out.write_all(bytes)?;
             }
         });
         let written = written?;
@@ -158,7 +156,7 @@ impl CompressedBundle {
         range: Range<u64>,
         out: &mut impl Write,
     ) -> Result<(), CompressedBundleError> {
-        self.extract_from(self.slices(data), range, out)
+        self.extract_from(self.stream(data), range, out)
     }
 
     /// Decompresses the bundle into memory.
@@ -180,6 +178,24 @@ impl CompressedBundle {
         Ok(bundle)
     }
 
+    /// Decompresses the bundle into `scratch`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::decompress`].
+    pub fn unpack<'d, R: ReadAt<'d>>(
+        &self,
+        data: R,
+        limit: u64,
+        scratch: &Scratch,
+    ) -> Result<Unpacked, CompressedBundleError> {
+        let claimed = self.uncompressed_size;
+        if claimed > limit {
+            return Err(CompressedBundleError::Limit { claimed, limit });
+        }
+        scratch.keep(claimed, |out| self.decompress_to(data, out).map(drop))
+    }
+
     /// Reads the binary bundle inside; `None` if the content is not a binary bundle. Decompresses
     /// only its headers. Offsets are from the start of the uncompressed bundle. Ranges are checked
     /// against the uncompressed size in the header; neither that size nor the hash is checked.
@@ -192,7 +208,7 @@ impl CompressedBundle {
         &self,
         data: R,
     ) -> Result<Option<Bundle>, CompressedBundleError> {
-        let mut decoder = self.decoder(self.slices(data))?;
+        let mut decoder = self.decoder(self.stream(data))?;
         let (mut bytes, mut wanted) = (Vec::new(), codec::BUFFER as u64);
         let claimed = self.uncompressed_size;
         loop {
@@ -232,8 +248,8 @@ impl CompressedBundle {
         }
     }
 
-    fn slices<'d, R: ReadAt<'d>>(&self, data: R) -> Slices<'d, R> {
-        Slices::new(Cursor::new(data, self.data.clone()))
+    fn stream<'d, R: ReadAt<'d>>(&self, data: R) -> OnceStream<'d, R> {
+        OnceStream::new(Cursor::new(data, self.data.clone()))
     }
 
     fn decoder<B: BufRead>(

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::entry::{FatbinCompression, FatbinEntry};
 use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
-use crate::format::codec::{BUFFER, Decoder, Method, Slices, not_built};
+use crate::format::codec::{BUFFER, Decoder, Method, OnceStream, not_built};
 use crate::format::lz4::{self, Lz4Error};
 
 /// Reads the images of a file's fat binaries, compressed or not.
@@ -109,7 +109,7 @@ impl<'d, R: ReadAt<'d>> FatbinUnpacker<R> {
         let damaged = |error: std::io::Error| FatbinUnpackError::Zstd {
             message: error.to_string(),
         };
-        let source = Slices::new(Cursor::new(self.data, stored));
+        let source = OnceStream::new(Cursor::new(self.data, stored));
         let decoder = Decoder::new(Method::Zstd, source).map_err(damaged)?;
         let mut decoder = decoder.ok_or(FatbinUnpackError::NotBuilt)?;
         let (mut bytes, mut part) = (Vec::new(), vec![0; BUFFER]);

@@ -1,13 +1,16 @@
 //! Compresses and inflates offload binaries of version 3.
 
-use std::io::Read;
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU32;
 
 use super::binary::{CompressedBody, OffloadBinary};
 use super::error::{InflateError, OffloadBinaryWriteError};
 use super::layout::{BinaryHeader, HeaderEnd, MAGIC, OffloadBinaryVersion};
 use crate::format::bytes::{Alignment, Cursor, ReadAt, field};
-use crate::format::codec::{BUFFER, BoundedStream, Decoder, Encoder, Method, Slices};
+use crate::format::codec::{
+    BUFFER, BoundedStream, Decoder, Encoder, Method, OnceStream, read_part,
+};
+use crate::format::unpacked::{Scratch, Unpacked};
 
 /// Magic of zstd frames; other data is zlib, which has none.
 const ZSTD: [u8; 4] = *b"\x28\xb5\x2f\xfd";
@@ -36,18 +39,49 @@ impl OffloadBinary {
     /// Fails if the inflated size exceeds `limit`, or the method is not built in. Fails if the data is damaged,
     /// has another size, or is followed by other data.
     pub fn inflate<'d, R: ReadAt<'d>>(&self, data: R, limit: u64) -> Result<Vec<u8>, InflateError> {
-        let claimed = match &self.compressed {
-            Some(compressed) => compressed.inflated_size,
-            None => self.size,
-        };
-        if claimed > limit {
-            return Err(InflateError::Limit { claimed, limit });
+        self.inflated_size(limit)?;
+        let mut bytes = Vec::new();
+        self.inflate_to(data, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Inflates the offload binary, like [`Self::inflate`], into `scratch`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::inflate`], and if `scratch` fails.
+    pub fn unpack<'d, R: ReadAt<'d>>(
+        &self,
+        data: R,
+        limit: u64,
+        scratch: &Scratch,
+    ) -> Result<Unpacked, InflateError> {
+        let claimed = self.inflated_size(limit)?;
+        scratch.keep(claimed, |out| self.inflate_to(data, out))
+    }
+
+    /// Returns the inflated size in the header, if `limit` allows it.
+    fn inflated_size(&self, limit: u64) -> Result<u64, InflateError> {
+        let compressed = self.compressed.as_ref();
+        let claimed = compressed.map_or(self.size, |compressed| compressed.inflated_size);
+        match claimed {
+            claimed if claimed > limit => Err(InflateError::Limit { claimed, limit }),
+            claimed => Ok(claimed),
         }
+    }
+
+    fn inflate_to<'d, R: ReadAt<'d>>(
+        &self,
+        data: R,
+        out: &mut impl Write,
+    ) -> Result<(), InflateError> {
         let mut cursor = Cursor::new(data, self.range());
         let Some(compressed) = &self.compressed else {
             let bytes = cursor.read(self.size, "body");
-            return bytes.map(<[u8]>::to_vec).map_err(InflateError::Outside);
+            let bytes = bytes.map_err(InflateError::Outside)?;
+            return Ok(out.write_all(bytes)?);
         };
+        let claimed = compressed.inflated_size;
         let header = BinaryHeader::read(&mut cursor).map_err(InflateError::Outside)?;
         let mut bytes = Vec::new();
         BinaryHeader {
@@ -56,32 +90,31 @@ impl OffloadBinary {
         }
         .write(&mut bytes);
         HeaderEnd { inflated_size: 0 }.write(&mut bytes);
-        let body = claimed.saturating_sub(bytes.len() as u64);
-        compressed.inflate_body(data, body, &mut bytes)?;
-        Ok(bytes)
+        out.write_all(&bytes)?;
+        compressed.inflate_body(data, bytes.len() as u64, out)
     }
 }
 
 impl CompressedBody {
-    /// Appends exactly `size` bytes to `out`.
+    /// Writes what follows the `head` bytes of the header to `out`.
     fn inflate_body<'d, R: ReadAt<'d>>(
         &self,
         data: R,
-        size: u64,
-        out: &mut Vec<u8>,
+        head: u64,
+        out: &mut impl Write,
     ) -> Result<(), InflateError> {
         let method = self.method;
         let damaged = |problem: std::io::Error| InflateError::Data {
             message: problem.to_string(),
         };
         let source = BoundedStream {
-            source: Slices::new(Cursor::new(data, self.data.clone())),
+            source: OnceStream::new(Cursor::new(data, self.data.clone())),
             position: self.data.start,
             end: self.data.end,
         };
         let decoder = Decoder::new(method, source).map_err(damaged)?;
         let mut decoder = decoder.ok_or(InflateError::NotBuilt { method })?;
-        let (mut found, mut buffer) = (0_u64, vec![0; BUFFER]);
+        let (mut found, mut buffer) = (head, vec![0; BUFFER]);
         let claimed = self.inflated_size;
         loop {
             let count = decoder.read(&mut buffer).map_err(damaged)?;
@@ -89,14 +122,13 @@ impl CompressedBody {
                 break;
             }
             found = found.saturating_add(count as u64);
-            if found > size {
+            if found > claimed.max(head) {
                 return Err(InflateError::Longer { claimed });
             }
             let bytes = buffer.get(..count);
-            out.extend_from_slice(bytes.expect("the decoder fills no more than the buffer"));
+            out.write_all(bytes.expect("the decoder fills no more than the buffer"))?;
         }
-        if found < size {
-            let found = out.len() as u64;
+        if found < claimed {
             return Err(InflateError::Shorter { claimed, found });
         }
         match decoder.into_source().position {
@@ -121,70 +153,130 @@ pub fn compress(
     method: Method,
     level: Option<i32>,
 ) -> Result<Vec<u8>, OffloadBinaryWriteError> {
+    let size = binary.len() as u64;
+    let mut out = io::Cursor::new(Vec::new());
+    known_level(method, level)?;
+    if OffloadBinary::parse(binary, 0, size).is_err() {
+        return Err(OffloadBinaryWriteError::NotVersion3);
+    }
+    compress_to(binary, size, method, level, &mut out)?;
+    Ok(out.into_inner())
+}
+
+/// Compresses an offload binary of `size` bytes, like [`compress`], to `out` at its current position. It never holds the
+/// offload binary, whose entries are not checked. Memory is limited to the method's buffers.
+///
+/// # Errors
+///
+/// Those of [`compress`], and if `binary` or `out` fails.
+pub fn compress_to(
+    mut binary: impl Read,
+    size: u64,
+    method: Method,
+    level: Option<i32>,
+    out: &mut (impl Write + Seek),
+) -> Result<(), OffloadBinaryWriteError> {
+    let level = known_level(method, level)?;
+    let head_size = OffloadBinaryVersion::V3.header_size();
+    let mut head = Vec::new();
+    let read = binary.by_ref().take(head_size).read_to_end(&mut head);
+    read.map_err(unread)?;
+    let header = uncompressed_header(&head, size);
+    let header = header.ok_or(OffloadBinaryWriteError::NotVersion3)?;
+    let start = out.stream_position().map_err(failed)?;
+    out.write_all(&head).map_err(failed)?;
+    let mut encoder = Encoder::new(
+        method,
+        Some(level),
+        NonZeroU32::MIN,
+        size.saturating_sub(head_size),
+        &mut *out,
+    )
+    .map_err(failed)?
+    .ok_or(OffloadBinaryWriteError::NotBuilt { method })?;
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        let mut rest = read_part(&mut binary, &mut buffer).map_err(unread)?;
+        if rest.is_empty() {
+            break;
+        }
+        while !rest.is_empty() {
+            let count = encoder.write(rest).map_err(failed)?;
+            let left = rest.get(count..);
+            rest = left.expect("the encoder takes no more than it is given");
+        }
+    }
+    encoder.finish().map_err(failed)?;
+    let end = out.stream_position().map_err(failed)?;
+    let compressed_size = end.saturating_sub(start);
+    let padding = Alignment::EIGHT.padding(compressed_size);
+    io::copy(&mut io::repeat(0).take(padding), out).map_err(failed)?;
+    head.clear();
+    BinaryHeader {
+        size: compressed_size,
+        ..header
+    }
+    .write(&mut head);
+    HeaderEnd {
+        inflated_size: size,
+    }
+    .write(&mut head);
+    out.seek(SeekFrom::Start(start)).map_err(failed)?;
+    out.write_all(&head).map_err(failed)?;
+    let end = end.saturating_add(padding);
+    out.seek(SeekFrom::Start(end)).map_err(failed)?;
+    Ok(())
+}
+
+/// Returns the level, or LLVM's default.
+fn known_level(method: Method, level: Option<i32>) -> Result<i32, OffloadBinaryWriteError> {
     // LLVM's range of levels and its default.
     let (least, most, default) = match method {
         Method::Zlib => (0, 9, 6),
         Method::Zstd => (-5, 22, 5),
     };
     let level = level.unwrap_or(default);
-    if !(least..=most).contains(&level) {
-        return Err(OffloadBinaryWriteError::Level {
+    match (least..=most).contains(&level) {
+        true => Ok(level),
+        false => Err(OffloadBinaryWriteError::Level {
             method,
             level,
             least,
             most,
-        });
+        }),
     }
-    let size = binary.len() as u64;
-    let parsed = OffloadBinary::parse(binary, 0, size).ok();
-    let plain = |parsed: &OffloadBinary| {
-        (parsed.version, parsed.size, &parsed.compressed) == (OffloadBinaryVersion::V3, size, &None)
-    };
-    let Some(parsed) = parsed.filter(plain) else {
-        return Err(OffloadBinaryWriteError::NotVersion3);
-    };
-    let body = binary.get(OffloadBinaryVersion::V3.header_size() as usize..);
-    let body = body.expect("the parsed offload binary contains its header");
-    let failed = |problem: std::io::Error| OffloadBinaryWriteError::Compressor {
-        message: problem.to_string(),
-    };
-    let encoder = Encoder::new(
-        method,
-        Some(level),
-        NonZeroU32::MIN,
-        body.len() as u64,
-        Vec::new(),
-    );
-    let mut encoder = encoder
-        .map_err(failed)?
-        .ok_or(OffloadBinaryWriteError::NotBuilt { method })?;
-    let mut rest = body;
-    while !rest.is_empty() {
-        let count = encoder.write(rest).map_err(failed)?;
-        let left = rest.get(count..);
-        rest = left.expect("the encoder takes no more than it is given");
-    }
-    let data = encoder.finish().map_err(failed)?;
+}
 
-    let mut bytes = Vec::new();
-    BinaryHeader {
-        magic: MAGIC,
-        version: parsed.version.raw(),
-        size: OffloadBinaryVersion::V3
-            .header_size()
-            .saturating_add(data.len() as u64),
-        entries_offset: OffloadBinaryVersion::V3.header_size(),
-        entries: parsed.entries.len() as u64,
+/// Reads the header of an uncompressed offload binary of version 3 and that size; its entries follow the header.
+fn uncompressed_header(head: &[u8], size: u64) -> Option<BinaryHeader> {
+    let mut cursor = Cursor::new(head, 0..head.len() as u64);
+    let header = BinaryHeader::read(&mut cursor).ok()?;
+    let end = HeaderEnd::read(&mut cursor).ok()?;
+    let version = OffloadBinaryVersion::V3;
+    let expected = (MAGIC, version.raw(), size, version.header_size(), 0);
+    let found = (
+        header.magic,
+        header.version,
+        header.size,
+        header.entries_offset,
+        end.inflated_size,
+    );
+    (found == expected).then_some(header)
+}
+
+fn unread(problem: io::Error) -> OffloadBinaryWriteError {
+    let message = problem.to_string();
+    OffloadBinaryWriteError::Input { message }
+}
+
+/// Tells whether the output or the library failed.
+fn failed(problem: io::Error) -> OffloadBinaryWriteError {
+    let message = problem.to_string();
+    match problem.kind() {
+        // Errors of the libraries have neither a system error number nor a kind.
+        io::ErrorKind::Other => OffloadBinaryWriteError::Compressor { message },
+        _ => OffloadBinaryWriteError::Output { message },
     }
-    .write(&mut bytes);
-    HeaderEnd {
-        inflated_size: size,
-    }
-    .write(&mut bytes);
-    bytes.extend_from_slice(&data);
-    let padding = Alignment::EIGHT.padding(bytes.len() as u64);
-    bytes.extend((0..padding).map(|_| 0));
-    Ok(bytes)
 }
 
 #[cfg(test)]

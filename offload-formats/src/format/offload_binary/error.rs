@@ -1,6 +1,7 @@
 //! Errors of offload binaries.
 
 use std::fmt;
+use std::io;
 
 use super::layout::MAGIC;
 use crate::format::bytes::OutOfBounds;
@@ -166,6 +167,11 @@ pub enum InflateError {
         /// Error of the library.
         message: String,
     },
+    /// The output cannot be written.
+    Output {
+        /// Kind of the system's error.
+        kind: io::ErrorKind,
+    },
     /// The data is larger than the inflated size.
     Longer {
         /// Inflated size in the header.
@@ -202,6 +208,7 @@ impl fmt::Display for InflateError {
                 "inflated size {claimed:#x} is more than the allowed {limit:#x}"
             ),
             Self::Data { message } => write!(f, "the data is damaged: {message}"),
+            Self::Output { kind } => write!(f, "cannot write its contents: {kind}"),
             Self::Longer { claimed } => {
                 write!(f, "expected data of inflated size {claimed:#x}, found more")
             }
@@ -221,6 +228,14 @@ impl fmt::Display for InflateError {
 }
 
 impl std::error::Error for InflateError {}
+
+/// A failed write of the inflated bytes.
+impl From<io::Error> for InflateError {
+    fn from(problem: io::Error) -> Self {
+        let kind = problem.kind();
+        Self::Output { kind }
+    }
+}
 
 /// An error while writing an offload binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -265,6 +280,16 @@ pub enum OffloadBinaryWriteError {
         /// Error of the library.
         message: String,
     },
+    /// The offload binary cannot be read.
+    Input {
+        /// Error of the system.
+        message: String,
+    },
+    /// The output cannot be written.
+    Output {
+        /// Error of the system.
+        message: String,
+    },
 }
 
 impl fmt::Display for OffloadBinaryWriteError {
@@ -296,6 +321,10 @@ impl fmt::Display for OffloadBinaryWriteError {
             Self::NotBuilt { method } => not_built(*method, f),
             Self::Compressor { message } => {
                 write!(f, "cannot compress the offload binary: {message}")
+            }
+            Self::Input { message } => write!(f, "cannot read the offload binary: {message}"),
+            Self::Output { message } => {
+                write!(f, "cannot write the compressed offload binary: {message}")
             }
         }
     }

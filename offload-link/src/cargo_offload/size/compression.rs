@@ -1,9 +1,9 @@
 //! The size that bundles would have if they were compressed.
 
-use std::io::Read as _;
+use std::io;
 
 use offload_formats::container::inventory::{ContainerData, ContainerFormat};
-use offload_formats::format::compressed_bundle::{self, Compression};
+use offload_formats::format::compressed_bundle::{Compression, compress_to};
 
 use crate::cargo_offload::images::FileImages;
 
@@ -19,7 +19,7 @@ pub(super) struct EstimatedCompression {
 }
 
 impl EstimatedCompression {
-    /// Compresses each bundle, of at most `limit` bytes, in memory. Those that cannot be read become problems of the file.
+    /// Compresses each bundle of at most `limit` bytes, and keeps nothing. Those that cannot be read become problems of the file.
     pub(super) fn of(found: &mut FileImages, limit: u64) -> Self {
         let (mut all, mut problems) = (Self::default(), Vec::new());
         for part in &found.parts {
@@ -41,16 +41,12 @@ impl EstimatedCompression {
                     ));
                     continue;
                 }
-                let mut bytes = Vec::new();
-                if let Err(problem) = part.reading.stream(range.clone()).read_to_end(&mut bytes) {
-                    wrong(&problem);
-                    continue;
-                }
-                match compressed_bundle::compress(&bytes, Compression::default()) {
+                let bytes = part.reading.stream(range.clone());
+                match compress_to(Compression::default(), size, bytes, &mut io::empty()) {
                     Ok(packed) => {
                         all.bundles += 1;
                         all.plain = all.plain.saturating_add(size);
-                        all.packed = all.packed.saturating_add(packed.len() as u64);
+                        all.packed = all.packed.saturating_add(packed.size);
                     }
                     Err(problem) => wrong(&problem),
                 }

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::io::BufReader;
 
 use offload_formats::container::inventory::{ContainerData, PlacedImage};
 use offload_formats::format::bytes::ReadCache;
+use offload_formats::format::pieces::{Piece, PieceSource};
+use offload_formats::format::unpacked::Unpacked;
 use sha2::Sha256;
 
 use crate::cargo_offload::digest::digest;
 use crate::cargo_offload::image_text;
 use crate::cargo_offload::images::{FileImages, FilePart};
 use crate::cargo_offload::unpacker::{ImageUnpacker, is_unpacked};
+use crate::decompressed::DecompressionLimit;
 
 /// Images with the same bytes.
 pub(super) struct DuplicateImages {
@@ -30,7 +34,7 @@ impl DuplicateImages {
 
     /// Compares images of the same size by the SHA-256 of their unpacked bytes; unpacks at most `limit` bytes at once.
     /// Lists those that waste most first. Images that cannot be read become problems of the file.
-    pub(super) fn find(found: &mut FileImages, limit: u64) -> Vec<Self> {
+    pub(super) fn find(found: &mut FileImages, limit: DecompressionLimit) -> Vec<Self> {
         let mut sizes: BTreeMap<u64, usize> = BTreeMap::new();
         for part in &found.parts {
             for placed in part.inventory.images() {
@@ -82,13 +86,11 @@ fn image_digest(
     let image = placed.image;
     let entry = image.fatbin_entry.as_ref();
     let entry = entry.filter(|entry| is_unpacked(entry));
-    let whole = |bytes: &[u8]| {
-        let [start, end] = [image.range.start, image.range.end].map(|at| usize::try_from(at).ok());
-        let range = start.zip(end);
-        let inside = range.and_then(|(start, end)| bytes.get(start..end));
-        inside
-            .map(<[u8]>::to_vec)
-            .ok_or("runs past the end of its container")
+    let stream = |bytes: &Unpacked| {
+        let range = image.range.clone();
+        let piece = Piece::Copy { input: 0, range };
+        let source = PieceSource::new(vec![piece], vec![bytes.source()]);
+        digest::<Sha256>(&mut BufReader::with_capacity(1 << 17, source))
     };
     let file = ReadCache::new(part.reading.part(0..part.size));
     let bytes = match (placed.data(), entry) {
@@ -99,10 +101,12 @@ fn image_digest(
         }
         (ContainerData::File, Some(entry)) => unpacker.fatbin_image(part, None, &file, entry)?,
         (ContainerData::Unpacked(bytes), Some(entry)) => {
-            unpacker.fatbin_image(part, Some(bytes), &bytes[..], entry)?
+            unpacker.fatbin_image(part, Some(bytes), &bytes.open(), entry)?
         }
-        (ContainerData::Unpacked(bytes), None) => whole(bytes)?,
-        (ContainerData::Packed(bundle), _) => whole(&unpacker.bundle_content(bundle, &file)?)?,
+        (ContainerData::Unpacked(bytes), None) => return Ok(stream(bytes)?),
+        (ContainerData::Packed(bundle), _) => {
+            return Ok(stream(&unpacker.bundle_content(bundle, &file)?)?);
+        }
     };
     Ok(digest::<Sha256>(&mut &bytes[..])?)
 }

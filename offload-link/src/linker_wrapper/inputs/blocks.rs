@@ -200,6 +200,10 @@ impl<'d> ReadAt<'d> for &'d Blocks {
     fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'d [u8]> {
         self.others.read_until(range, delimiter)
     }
+
+    fn read_once(self, buffer: &mut [u8], offset: u64) -> Option<()> {
+        self.others.read_once(buffer, offset)
+    }
 }
 
 /// A view of a file for one reader.
@@ -229,6 +233,13 @@ impl<'d> ReadAt<'d> for &'d BlocksView<'_> {
         match self {
             BlocksView::Kept(blocks) => blocks.read_until(range, delimiter),
             BlocksView::Apart(cache) => cache.read_until(range, delimiter),
+        }
+    }
+
+    fn read_once(self, buffer: &mut [u8], offset: u64) -> Option<()> {
+        match self {
+            BlocksView::Kept(blocks) => blocks.read_once(buffer, offset),
+            BlocksView::Apart(cache) => cache.read_once(buffer, offset),
         }
     }
 }

@@ -26,6 +26,7 @@ use offload_formats::format::bundle_text::Comment;
 use offload_formats::format::device_text::DeviceText;
 use offload_formats::format::magic::Magic;
 
+use crate::files::scratch;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::linker_wrapper::inputs::file::{FileKind, InputFile, Inputs, Problem, Unit};
@@ -131,7 +132,7 @@ impl Inputs {
     }
 }
 
-/// Limit in bytes on entry IDs, and on compressed bundles in memory while one is read.
+/// Limit in bytes on entry IDs, and on compressed bundles that are unpacked whole while one is read.
 const MAX_IDS: u64 = 16 << 20;
 
 /// Limit on a host part in bytes: it is kept in memory.
@@ -145,7 +146,8 @@ fn read(file: &InputFile, unit: &Unit, limit: u64) -> Result<Option<HostPart>, P
     // Unpacks only the host part.
     let mut unpacking = Unpacking {
         limit,
-        memory: MAX_IDS,
+        left: MAX_IDS,
+        scratch: scratch(),
     };
     let entries = bundled::entries(&data, unit.data.clone(), &mut unpacking);
     for entry in entries.map_err(with_hint)? {

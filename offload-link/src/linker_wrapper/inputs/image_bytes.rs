@@ -4,9 +4,8 @@
 //! |---------------------------------------------|-----------------------------------------------------|
 //! | of a small file                             | once, and stay in memory                            |
 //! | of a large one                              | in requested ranges, and copied by the system |
-//! | of a small compressed bundle                | once, and stay in memory                            |
-//! | of others                                   | on demand; large images stay in a temporary file |
-//! | of anything else that had to be unpacked    | not again: they are in memory                       |
+//! | of a compressed bundle that was not unpacked | on demand; large images stay in a temporary file |
+//! | of anything else that had to be unpacked    | not again: they are in a temporary file             |
 //!
 //! So the memory of a link does not grow with its archives. A second read of a file fails if the file has changed.
 
@@ -21,9 +20,11 @@ use std::sync::{Arc, OnceLock};
 
 use offload_formats::format::bytes::{ReadAt, ReadCache};
 use offload_formats::format::compressed_bundle::{self, CompressedBundle};
+use offload_formats::format::pieces::{Piece, PieceSource};
+use offload_formats::format::unpacked::{Unpacked, UnpackedSource};
 
 use crate::decompressed;
-use crate::files::{Here, Opened, Reading, Stamp, copy_range, part};
+use crate::files::{Here, Opened, Reading, Stamp, copy_range};
 use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::platform::FileExt;
 
@@ -52,7 +53,7 @@ enum ImagePlace {
     /// Range in the content of a compressed bundle, and the temporary file of a large image.
     Packed(Arc<CompressedBundle>, Range<u64>, OnceLock<File>, Arc<Disk>),
     /// Range of unpacked data.
-    Unpacked(Arc<[u8]>, Range<u64>),
+    Unpacked(Unpacked, Range<u64>),
 }
 
 /// Bytes that the link may still decompress to files.
@@ -103,7 +104,7 @@ impl ImageBytes {
     pub(crate) fn unpacked(
         path: &Path,
         blocks: &Blocks,
-        bytes: Arc<[u8]>,
+        bytes: Unpacked,
         range: Range<u64>,
     ) -> Self {
         let size = range.end.saturating_sub(range.start);
@@ -181,7 +182,10 @@ impl ImageBytes {
                 self.unpack(&mut bytes)?;
                 Cow::Owned(bytes)
             }
-            ImagePlace::Unpacked(bytes, range) => Cow::Borrowed(part(bytes, range)),
+            ImagePlace::Unpacked(bytes, range) => {
+                let read = bytes.read(range);
+                Cow::Owned(read.ok_or(io::ErrorKind::UnexpectedEof)?)
+            }
         })
     }
 
@@ -204,6 +208,10 @@ impl ImageBytes {
                 let file = Reading::new(Opened::new(&self.path, spooled, None));
                 let data = ImageData::File(ReadCache::new(file.part(0..self.size)));
                 Ok(read(&data))
+            }
+            ImagePlace::Unpacked(bytes, range) => {
+                let source = PieceSource::new(pieces(range), vec![bytes.source()]);
+                Ok(read(&ImageData::Unpacked(ReadCache::new(source))))
             }
             _ => Ok(read(&ImageData::Known(self.all()?))),
         }
@@ -233,7 +241,12 @@ impl ImageBytes {
                     }
                 }
             }
-            _ => fs::write(path, self.all()?),
+            ImagePlace::Unpacked(bytes, range) => {
+                let source = PieceSource::new(pieces(range), vec![bytes.source()]);
+                let mut source = BufReader::with_capacity(1 << 17, source);
+                io::copy(&mut source, &mut File::create(path)?).map(drop)
+            }
+            ImagePlace::Small(..) => fs::write(path, self.all()?),
         }
     }
 
@@ -306,6 +319,8 @@ pub(crate) enum ImageData<'a> {
     Known(Cow<'a, [u8]>),
     /// A cache of the ranges that were read.
     File(ReadCache<Here>),
+    /// The same, for unpacked data.
+    Unpacked(ReadCache<PieceSource<UnpackedSource>>),
 }
 
 impl<'d> ReadAt<'d> for &'d ImageData<'_> {
@@ -313,6 +328,7 @@ impl<'d> ReadAt<'d> for &'d ImageData<'_> {
         match self {
             ImageData::Known(bytes) => Some(bytes.len() as u64),
             ImageData::File(cache) => cache.size(),
+            ImageData::Unpacked(cache) => cache.size(),
         }
     }
 
@@ -320,6 +336,7 @@ impl<'d> ReadAt<'d> for &'d ImageData<'_> {
         match self {
             ImageData::Known(bytes) => (&**bytes).read_at(offset, size),
             ImageData::File(cache) => cache.read_at(offset, size),
+            ImageData::Unpacked(cache) => cache.read_at(offset, size),
         }
     }
 
@@ -327,8 +344,15 @@ impl<'d> ReadAt<'d> for &'d ImageData<'_> {
         match self {
             ImageData::Known(bytes) => (&**bytes).read_until(range, delimiter),
             ImageData::File(cache) => cache.read_until(range, delimiter),
+            ImageData::Unpacked(cache) => cache.read_until(range, delimiter),
         }
     }
+}
+
+/// Returns the piece that is a range of the only input.
+fn pieces(range: &Range<u64>) -> Vec<Piece> {
+    let range = range.clone();
+    vec![Piece::Copy { input: 0, range }]
 }
 
 /// Reads a range of a file. Allocates memory only after a check that the file is long enough.

@@ -21,6 +21,7 @@ use offload_formats::format::magic::Magic;
 use offload_formats::names::{EntryIdError, ImageTarget, OffloadKind};
 
 use crate::decompressed::{self, DecompressionLimit};
+use crate::files;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::linker_wrapper::inputs::file::{
@@ -56,13 +57,15 @@ pub(crate) struct Image {
 /// Formats whose symbols can be read.
 const HAVE_SYMBOLS: [Magic; 3] = [Magic::Elf, Magic::Coff, Magic::Bitcode];
 
-/// Limit on bytes of compressed bundles that stay in memory, for the whole link.
+/// Limit on bytes of compressed bundles that are unpacked whole, for the whole link. Of others, the link unpacks the images
+/// that it needs.
 const MAX_UNPACKED: u64 = 64 << 20;
 
 /// Returns the problem with a bundle, with a hint if one is known.
 pub(crate) fn with_hint(problem: bundled::BundledEntryError) -> Problem {
     match problem.is_limit() {
         true => format!("{problem}\nhint: {}", decompressed::hint()).into(),
+        false if problem.is_output() => format!("{problem}\nhint: {}", decompressed::FULL).into(),
         false => problem.into(),
     }
 }
@@ -75,18 +78,20 @@ impl Image {
         report: &mut Report,
     ) -> Result<Vec<Self>, LinkError> {
         let mut images = Vec::new();
-        let mut memory = limit.memory();
+        let scratch = files::scratch();
+        let mut unpacking = Unpacking::within(limit.files(), scratch.clone());
         let mut bundles = BundleReader {
             unpacking: Unpacking {
                 limit: limit.files(),
-                memory: MAX_UNPACKED,
+                left: MAX_UNPACKED,
+                scratch,
             },
             disk: Disk::new(limit.files()),
             targets: HashMap::new(),
         };
         for (index, (file, unit)) in inputs.units().enumerate() {
             if unit.device_code != DeviceCode::None {
-                Self::of_unit(file, (unit, index), &mut memory, &mut images, report)?;
+                Self::of_unit(file, (unit, index), &mut unpacking, &mut images, report)?;
             }
             if let Some(place) = &unit.bundle {
                 bundles.read(file, (unit, index), place, &mut images, report)?;
@@ -98,7 +103,7 @@ impl Image {
     fn of_unit(
         file: &InputFile,
         (unit, index): (&Unit, usize),
-        memory: &mut u64,
+        unpacking: &mut Unpacking,
         images: &mut Vec<Self>,
         report: &mut Report,
     ) -> Result<(), LinkError> {
@@ -110,7 +115,7 @@ impl Image {
         };
         let blocks = file.blocks(unit).map_err(|source| invalid(source.into()))?;
         let data = blocks.apart();
-        let found = container::link_inputs(Window::new(&data, unit.data.clone()), memory);
+        let found = container::link_inputs(Window::new(&data, unit.data.clone()), unpacking);
         let found = found.map_err(|problem| match decompressed::hint_for(&problem) {
             Some(hint) => invalid(format!("{problem}\nhint: {hint}").into()),
             None => invalid(problem.into()),

@@ -51,7 +51,7 @@ fn reads_kilobytes_of_a_file_of_gigabytes() {
         };
         let found = images(data).unwrap();
         assert_eq!(arches(&found), ["sm_70", "gfx90a"]);
-        assert_eq!(found[1].content(data).unwrap(), b"BBBBBBBBB");
+        assert_eq!(&*found[1].content(data).unwrap(), b"BBBBBBBBB");
         let read = *read.borrow();
         assert!(read < 0x1000, "{read}");
     };
@@ -138,7 +138,7 @@ fn inflates_compressed_offload_binaries() {
     for file in [&file, &object] {
         let found = images(&file[..]).unwrap();
         assert_eq!(arches(&found), ["sm_70", "gfx90a", "pvc"]);
-        assert_eq!(found[2].content(&file[..]).unwrap(), image);
+        assert_eq!(&*found[2].content(&file[..]).unwrap(), image);
         assert_eq!((found[2].binary, found[2].bytes.is_some()), (2, true));
         assert_eq!(found[1].bytes, None);
     }
