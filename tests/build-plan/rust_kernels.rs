@@ -311,6 +311,10 @@ fn shows_messages_of_rustc(package: &Package, cuda: &Path, source: &str) {
                 "pass a `bool` as `u8`",
             ],
         ),
+        (
+            source.replace("a: f32, x: &[f32]", "a: f32, x: &mut [f32]"),
+            &["`&mut [f32]` cannot be an argument of a kernel"],
+        ),
     ];
     for (text, expected) in rows {
         package.put("kernels/src/lib.rs", &text);
@@ -318,6 +322,13 @@ fn shows_messages_of_rustc(package: &Package, cuda: &Path, source: &str) {
         for part in expected {
             assert!(error.contains(part), "{part}\n{error}");
         }
+        // An invalid type is one error, of the whole type: the entry names the type more than once.
+        let count = error.matches("cannot be an argument of a kernel").count();
+        assert_eq!(
+            count,
+            usize::from(text.contains("a: bool") || text.contains("x: &mut [f32]")),
+            "{error}"
+        );
     }
     // In color if Cargo was asked for it. Both errors of the source come once for both targets.
     package.put(
