@@ -137,12 +137,13 @@ fn needs_a_clang_that_reads_the_bitcode_of_the_rustc() {
     let mut script = script(&package);
     let error = package.fails(script.env("OFFLOAD_RUSTC", package.at("new/rustc")));
     let expected = "module `kernels`: no clang reads the bitcode of `new/rustc`, Rust 1.97.1 with LLVM 22: found `bin/clang-19` \
-                    (LLVM 19); no lld reads it: found none in PATH or in the Rust toolchain [OFF610]\nhint: install clang (Debian, Ubuntu: `apt install clang-22 lld-22 llvm-22`; ";
+                    (LLVM 19); no lld reads it: found none in PATH or in the Rust toolchain; no `llc` with `opt` and `llvm-link` reads it: found \
+                    none in PATH or in the Rust toolchains [OFF610]\nhint: install clang (Debian, Ubuntu: `apt install clang-22 lld-22 llvm-22`; ";
     assert!(error.starts_with(expected), "{error}");
     fs::remove_file(package.at("bin/clang-19")).unwrap();
     let error = package.fails(&mut script);
     assert!(
-        error.contains("with LLVM 22: found none in PATH; no lld reads it: found none in PATH or in the Rust toolchain [OFF610]\nhint: "),
+        error.contains("with LLVM 22: found none in PATH; no lld reads it: "),
         "{error}"
     );
 }
@@ -240,38 +241,236 @@ fn links_for_amd_by_lld_where_no_clang_reads_the_bitcode() {
     }
 }
 
+/// Puts scripts that answer as the tools of an LLVM which knows `sm_80` alone; the name of `llc` may have a suffix.
+fn llvm_tools(package: &Package, llc: &str, version: &str, back_end: &str) {
+    let script = format!(
+        "#!/bin/sh\ncase $1 in\n--version) printf 'LLVM (http://llvm.org/):\\n  {version}\\n  Registered Targets:\\n    {back_end} - x\\n' ;;\n\
+         -march=nvptx64) printf 'Available CPUs for this target:\\n\\n  sm_80 - Select the sm_80 processor.\\n' ;;\nesac\n"
+    );
+    let (folder, name) = llc.rsplit_once('/').unwrap();
+    let suffix = name.strip_prefix("llc").unwrap();
+    for (name, text) in [("llc", script.as_str()), ("opt", ""), ("llvm-link", "")] {
+        let path = format!("{folder}/{name}{suffix}");
+        package.put(&path, text);
+        fs::set_permissions(package.at(&path), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+/// The clangs, and the tools of LLVM with their releases; then the `llc` that makes PTX, or the reason why there is none.
 #[test]
-fn needs_a_clang_for_nvidia_gpus() {
+fn links_for_nvidia_by_llvms_tools_where_no_clang_reads_the_bitcode() {
+    const OWN: &str = "toolchains/new-root/lib/rustlib/x86_64-unknown-linux-gnu/bin/llc";
+    const A: &str = "toolchains/a/lib/rustlib/x86_64-unknown-linux-gnu/bin/llc";
+    const B: &str = "toolchains/b/lib/rustlib/x86_64-unknown-linux-gnu/bin/llc";
+    const C: &str = "toolchains/c/lib/rustlib/x86_64-unknown-linux-gnu/bin/llc";
+    let rust = |llc, number| (llc, format!("LLVM version {number}-rust-1.98.0-stable"));
+    let debian = |llc, number| (llc, format!("Debian LLVM version {number}"));
+    let none = "found none in PATH; no `llc` with `opt` and `llvm-link` reads it: found ";
+    type Row<'a> = (
+        &'a [&'a str],
+        &'a [(&'a str, String)],
+        Result<&'a str, String>,
+    );
+    let rows: [Row<'_>; 9] = [
+        // A clang comes first, then the tools of the rustc's own toolchain, of the newest other one, and the newest of PATH.
+        (&["22"], &[rust(OWN, "22.1.8")], Ok("clang")),
+        (
+            &["19"],
+            &[
+                rust(OWN, "22.1.2"),
+                rust(A, "22.1.8"),
+                debian("bin/llc-23", "23.1.0"),
+            ],
+            Ok(OWN),
+        ),
+        (
+            &[],
+            &[
+                rust(A, "22.1.6"),
+                rust(B, "22.1.10"),
+                rust(C, "22.1.8"),
+                debian("bin/llc-23", "23.1.0"),
+            ],
+            Ok(B),
+        ),
+        (
+            &[],
+            &[rust(A, "21.1.2"), debian("bin/llc-22", "22.1.8")],
+            Ok("bin/llc-22"),
+        ),
+        (
+            &[],
+            &[debian("bin/llc", "22.1.8"), debian("bin/llc-23", "23.1.0")],
+            Ok("bin/llc-23"),
+        ),
+        (&[], &[debian("bin/llc", "22.1.8")], Ok("bin/llc")),
+        (
+            &[],
+            &[],
+            Err(format!("{none}none in PATH or in the Rust toolchains")),
+        ),
+        (
+            &[],
+            &[rust(A, "21.1.2"), debian("bin/llc-21", "21.1.8")],
+            Err(format!("{none}`{A}` (LLVM 21), `bin/llc-21` (LLVM 21)")),
+        ),
+        (
+            &[],
+            &[("bin/llc", "a compiler of something else".to_owned())],
+            Err(format!("{none}`bin/llc` (says `LLVM (http://llvm.org/):`)")),
+        ),
+    ];
+    for (clangs, tools, expected) in rows {
+        let Some(package) = package(&KEYS.replace("\"gfx90a\", ", ""), clangs) else {
+            return;
+        };
+        rustc(&package, "toolchains/new", "1.97.1", BOTH, true);
+        for (llc, version) in tools {
+            llvm_tools(&package, llc, version, "nvptx64");
+        }
+        check_nvidia(&package, expected);
+    }
+    // Tools that lack a part.
+    let Some(package) = package(&KEYS.replace("\"gfx90a\", ", ""), &[]) else {
+        return;
+    };
+    rustc(&package, "toolchains/new", "1.97.1", BOTH, true);
+    llvm_tools(&package, "bin/llc-22", "LLVM version 22.1.8", "x86-64");
+    let found = |problem: &str| Err(format!("{none}`bin/llc-22` ({problem})"));
+    check_nvidia(&package, found("has no back end for `nvptx64`"));
+    llvm_tools(&package, "bin/llc-22", "LLVM version 22.1.8", "nvptx64");
+    fs::remove_file(package.at("bin/opt-22")).unwrap();
+    check_nvidia(&package, found("has no `opt-22` beside it"));
+}
+
+/// Checks which `llc` the plan has, or the reason why there is no plan.
+fn check_nvidia(package: &Package, expected: Result<&str, String>) {
+    let mut script = script(package);
+    script.env("OFFLOAD_RUSTC", package.at("toolchains/new"));
+    match expected {
+        Ok(program) => {
+            let plan =
+                plan(&mut script).replace(&format!("{}/", package.folder.root().display()), "");
+            let starts = |program: &str| {
+                let start = format!("{program} ");
+                plan.lines().filter(|line| line.starts_with(&start)).count()
+            };
+            let has_clang = plan.lines().any(|line| line.starts_with("bin/clang-"));
+            assert_eq!(has_clang, program == "clang", "{plan}");
+            if !has_clang {
+                // The copy and the join; the join and the image; the image.
+                let counts = ["llvm-link", "opt", "llc"]
+                    .map(|name| starts(&program.replacen("/llc", &format!("/{name}"), 1)));
+                assert_eq!(counts, [2, 2, 1], "{plan}");
+            }
+        }
+        Err(reason) => {
+            let error = package.fails(&mut script);
+            let start = "module `kernels`: no clang reads the bitcode of `toolchains/new`, Rust 1.97.1 with LLVM 22: ";
+            let hint = " [OFF610]\nhint: install clang (Debian, Ubuntu: `apt install clang-22 lld-22 llvm-22`; ";
+            assert!(
+                error.starts_with(&format!("{start}{reason}{hint}")),
+                "{error}"
+            );
+            let end = "; for NVIDIA GPUs alone, install the tools of that LLVM or newer (Debian, Ubuntu: `apt install llvm-22`; \
+                       Fedora: `dnf install llvm`; Arch: `pacman -S llvm`; conda-forge: `conda install llvm-tools`; rustup: \
+                       `rustup component add llvm-tools`), set `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER, \
+                       or build without device code: OFFLOAD_MISSING=stub";
+            assert!(error.ends_with(end), "{error}");
+        }
+    }
+}
+
+/// The lines stand for those of clang: functions joined with internal linkage, limits of work-items, passes twice, the PTX version.
+#[test]
+fn plans_links_for_nvidia_by_llvms_tools() {
+    let keys = KEYS.replace("\"gfx90a\", \"compute_80\"", "\"sm_80\", \"compute_80\"");
+    let Some(package) = package(&format!("{keys}opt-level = \"s\"\n"), &[]) else {
+        return;
+    };
+    rustc(&package, "new/rustc", "1.97.1", BOTH, true);
+    llvm_tools(&package, "bin/llc-22", "LLVM version 22.1.8", "nvptx64");
+    package.put("bin/ptxas", "");
+    fs::set_permissions(package.at("bin/ptxas"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut script = script(&package);
+    script.env("OFFLOAD_RUSTC", package.at("new/rustc"));
+    let planned = plan(&mut script);
+    let planned = planned.replace(&format!("{}/", package.folder.root().display()), "");
+    let out = "target/build/pack-0123/out/offload/kernels";
+    let planned = planned
+        .replace(out, "OUT")
+        .replace("kernels-src-lib.rs", "K");
+    let lines = planned.lines().filter(|line| line.starts_with("bin/"));
+    let lines: Vec<&str> = lines.skip(1).collect();
+    assert_eq!(
+        lines,
+        [
+            "bin/llvm-link-22 --suppress-warnings --only-needed --internalize OUT/sm_80/K.rust.bc OUT/sm_80/K.ll -o OUT/sm_80/K.linked.bc",
+            "bin/opt-22 -mcpu=sm_80 '--passes=forceattrs,default<Os>' --forceattrs-csv-path=OUT/sm_80/K.csv OUT/sm_80/K.linked.bc -o \
+             OUT/sm_80/K.bc.part",
+            "bin/opt-22 -mcpu=sm_80 '--passes=default<Os>' OUT/sm_80/K.bc -o OUT/sm_80/image.optimized.bc",
+            "bin/llc-22 -O2 -mcpu=sm_80 -mattr=+ptx78 OUT/sm_80/image.optimized.bc -o OUT/sm_80/image.s",
+            "bin/ptxas -m64 -O3 -arch sm_80 OUT/sm_80/image.s -o OUT/sm_80/image.part",
+            "bin/opt-22 -mcpu=sm_80 '--passes=default<Os>' OUT/sm_80/K.bc -o OUT/compute_80/image.optimized.bc",
+            "bin/llc-22 -O2 -mcpu=sm_80 -mattr=+ptx78 OUT/compute_80/image.optimized.bc -o OUT/compute_80/image.part",
+        ],
+        "{planned}"
+    );
+}
+
+/// Targets of one vendor are built without the tools for the other, and without processors that the tools do not know.
+#[test]
+fn says_which_targets_cannot_be_linked_without_clang() {
     let Some(package) = package(KEYS, &["19"]) else {
         return;
     };
     rustc(&package, "new/rustc", "1.97.1", BOTH, true);
-    linker(
-        &package,
-        "bin/ld.lld",
-        "LLD 22.1.8 (compatible with GNU linkers)",
-    );
+    let lld = "LLD 22.1.8 (compatible with GNU linkers)";
+    linker(&package, "bin/ld.lld", lld);
     let mut script = script(&package);
     script.env("OFFLOAD_RUSTC", package.at("new/rustc"));
+    let reason = "no clang reads the bitcode of `new/rustc`, Rust 1.97.1 with LLVM 22: found `bin/clang-19` (LLVM 19); no ";
+    let start =
+        |target: &str, reason: &str| format!("module `kernels`: no image for `{target}`: {reason}");
     let error = package.fails(&mut script);
-    let expected = "module `kernels`: no image for `compute_80`: no clang reads the bitcode of `new/rustc`, Rust 1.97.1 with LLVM 22: \
-                    found `bin/clang-19` (LLVM 19); lld links kernels for AMD GPUs alone [OFF610]\nhint: install clang (Debian, Ubuntu: \
-                    `apt install clang-22 lld-22 llvm-22`; ";
-    assert!(error.starts_with(expected), "{error}");
-    assert!(
-        error.contains("hint: OFFLOAD_TARGETS=gfx90a builds the other targets; "),
-        "{error}"
-    );
-    let plan = plan(script.env("OFFLOAD_MISSING", "skip"));
-    assert!(
-        plan.contains("bin/ld.lld -shared -plugin-opt=mcpu=gfx90a "),
-        "{plan}"
-    );
-    assert!(!plan.contains("nvptx64"), "{plan}");
+    let expected = start("compute_80", reason)
+        + "`llc` with `opt` and `llvm-link` reads it: found none in PATH or in the Rust toolchains [OFF610]\nhint: install clang \
+           (Debian, Ubuntu: `apt install clang-22 lld-22 llvm-22`; ";
+    assert!(error.starts_with(&expected), "{error}");
+    for part in [
+        "; rustup: `rustup component add llvm-tools`)\n",
+        "hint: OFFLOAD_TARGETS=gfx90a builds the other targets; ",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    let skipping = plan(script.env("OFFLOAD_MISSING", "skip"));
+    let amd = "bin/ld.lld -shared -plugin-opt=mcpu=gfx90a ";
+    assert!(skipping.contains(amd), "{skipping}");
+    assert!(!skipping.contains("nvptx64"), "{skipping}");
     // A clang that is named for all packages does not read it, either.
     script.env("OFFLOAD_COMPILER", package.at("bin/clang-19"));
-    let plan = String::from_utf8(script.output().unwrap().stderr).unwrap();
-    assert!(plan.contains("bin/ld.lld -shared "), "{plan}");
+    let named = plan(&mut script);
+    assert!(named.contains("bin/ld.lld -shared "), "{named}");
+    script
+        .env_remove("OFFLOAD_COMPILER")
+        .env_remove("OFFLOAD_MISSING");
+
+    llvm_tools(&package, "bin/llc-22", "LLVM version 22.1.8", "nvptx64");
+    let both = plan(&mut script);
+    for program in [amd, "bin/llc-22 -O3 -mcpu=sm_80 "] {
+        assert!(both.contains(program), "{both}");
+    }
+    script.env("OFFLOAD_TARGETS", "gfx90a,compute_80,compute_90");
+    let error = package.fails(&mut script);
+    let unknown = "`bin/llc-22` (LLVM 22) does not know `sm_90` [OFF602]\nhint: OFFLOAD_TARGETS=gfx90a,compute_80 builds the other";
+    assert!(error.starts_with(&start("compute_90", unknown)), "{error}");
+    script.env_remove("OFFLOAD_TARGETS");
+
+    fs::remove_file(package.at("bin/ld.lld")).unwrap();
+    let error = package.fails(&mut script);
+    let expected = start("gfx90a", reason)
+        + "lld reads it: found none in PATH or in the Rust toolchain [OFF610]\nhint: ";
+    assert!(error.starts_with(&expected), "{error}");
 }
 
 #[test]

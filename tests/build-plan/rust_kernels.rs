@@ -119,7 +119,7 @@ fn instructions(assembly: &str, start: &str, end: &str) -> Vec<String> {
 }
 
 /// Instructions between the first two barriers.
-fn between_barriers(instructions: &[String]) -> usize {
+pub(crate) fn between_barriers(instructions: &[String]) -> usize {
     let is_barrier = |line: &String| line.starts_with("s_barrier") || line.starts_with("bar.");
     let mut barriers = instructions
         .iter()
@@ -136,14 +136,14 @@ fn amd_matmul(image: &Path) -> Vec<String> {
     instructions(&run(dump.arg(image)), "<matmul>:", "\n\n")
 }
 
-fn nvidia_matmul(ptx: &Path) -> Vec<String> {
+pub(crate) fn nvidia_matmul(ptx: &Path) -> Vec<String> {
     let text = fs::read_to_string(ptx).unwrap();
     let (_, text) = text.split_once(".entry matmul").unwrap();
     instructions(text, "{", "\n}")
 }
 
 /// The same in C++, by clang 22 without contraction of products and sums.
-fn cpp(package: &Package, target: &str) -> PathBuf {
+pub(crate) fn cpp(package: &Package, target: &str) -> PathBuf {
     let output = package.at(&format!("{target}.cpp.out"));
     let mut clang = Command::new("clang-22");
     clang.args(["-O3", "-ffp-contract=off", "-nogpuinc", "-nogpulib", "-o"]);
@@ -311,6 +311,10 @@ fn shows_messages_of_rustc(package: &Package, cuda: &Path, source: &str) {
                 "pass a `bool` as `u8`",
             ],
         ),
+        (
+            source.replace("a: f32, x: &[f32]", "a: f32, x: &mut [f32]"),
+            &["`&mut [f32]` cannot be an argument of a kernel"],
+        ),
     ];
     for (text, expected) in rows {
         package.put("kernels/src/lib.rs", &text);
@@ -318,6 +322,13 @@ fn shows_messages_of_rustc(package: &Package, cuda: &Path, source: &str) {
         for part in expected {
             assert!(error.contains(part), "{part}\n{error}");
         }
+        // An invalid type is one error, of the whole type: the entry names the type more than once.
+        let count = error.matches("cannot be an argument of a kernel").count();
+        assert_eq!(
+            count,
+            usize::from(text.contains("a: bool") || text.contains("x: &mut [f32]")),
+            "{error}"
+        );
     }
     // In color if Cargo was asked for it. Both errors of the source come once for both targets.
     package.put(

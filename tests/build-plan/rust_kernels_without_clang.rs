@@ -1,13 +1,16 @@
-//! Kernels in Rust for AMD GPUs where no clang reads the bitcode of rustc: linked by lld.
+//! Kernels in Rust where no clang reads the bitcode of rustc: linked by lld for AMD GPUs, by LLVM's tools for NVIDIA GPUs.
 
 use crate::support;
 
-use crate::rust_kernels::{HARD, KERNELS, declare, image, package, root, script};
+use crate::rust_kernels::{
+    HARD, KERNELS, between_barriers, cpp, declare, image, nvidia_matmul, package, root, script,
+};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::comgr::comgr;
+use support::cuda_package::cuda;
 use support::package::{Package, text};
 use support::{run, tool};
 
@@ -60,13 +63,15 @@ fn rust_lld() -> Option<PathBuf> {
     (llvm >= 22 && lld.is_file()).then_some(lld)
 }
 
-/// A toolchain as rustup installs it: Debian's rustc, with an lld.
-fn toolchain(package: &Package, lld: &Path) -> PathBuf {
+/// A toolchain as rustup installs it: Debian's rustc, with programs of LLVM.
+fn toolchain(package: &Package, programs: &[(&str, &Path)]) -> PathBuf {
     let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let root = package.at("toolchain");
     let bin = root.join("lib/rustlib").join(host).join("bin");
     fs::create_dir_all(&bin).unwrap();
-    symlink(lld, bin.join("rust-lld")).unwrap();
+    for (name, program) in programs {
+        symlink(program, bin.join(name)).unwrap();
+    }
     symlink("/usr/lib/rustlib/src", root.join("lib/rustlib/src")).unwrap();
     let rustc = format!(
         "#!/bin/sh\ncase \"$*\" in\n'--print sysroot --print target-list') echo '{}'; exec /usr/bin/rustc --print target-list ;;\n\
@@ -138,13 +143,121 @@ fn makes_the_images_of_clang() {
     };
     let before = names(&described(&image(&package, "kernels", "gfx90a")));
     let kept = fs::read(image(&package, "kernels", "gfx90a")).unwrap();
-    build(&package, &none, Some(&toolchain(&package, &lld)));
+    build(
+        &package,
+        &none,
+        Some(&toolchain(&package, &[("rust-lld", &lld)])),
+    );
     let path = image(&package, "kernels", "gfx90a");
     assert!(kept != fs::read(&path).unwrap());
     let after = described(&path);
     assert_eq!(names(&after), before);
     let symbols = run(Command::new("llvm-readelf-22").arg("-sW").arg(&path));
     assert!(!symbols.contains("__offload_"), "{symbols}");
+}
+
+/// Builds for NVIDIA GPUs with programs of one folder; returns what the script says.
+fn build_for_nvidia(package: &Package, cuda: &Path, path: &Path, rustc: &Path) -> String {
+    let mut script = script(package, cuda);
+    script.env("PATH", path).env("OFFLOAD_RUSTC", rustc);
+    text(&script.output().unwrap())
+}
+
+/// Returns the folder of rustup's newest toolchain with the component `llvm-tools` of LLVM 22 or newer.
+fn rustup_tools() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO")).ancestors().nth(2)?;
+    let toolchains = fs::read_dir(root.parent()?).ok()?;
+    let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let bin = |entry: fs::DirEntry| entry.path().join("lib/rustlib").join(&host).join("bin");
+    let reads = |bin: &PathBuf| {
+        let llc = bin.join("llc");
+        llc.is_file() && run(Command::new(llc).arg("--version")).contains("LLVM version 22.")
+    };
+    toolchains.flatten().map(bin).filter(reads).max()
+}
+
+/// The images are those of clang of the same release, byte by byte, so that all that is checked of these holds for them: symbols,
+/// kernels, instructions, limits. In PTX of many functions these have another order.
+#[test]
+fn makes_the_images_of_clang_for_nvidia() {
+    const PROGRAMS: [&str; 3] = ["llc", "opt", "llvm-link"];
+    let (Some(cuda), Some(package)) = (cuda(), package()) else {
+        return;
+    };
+    let rustc = Path::new("/usr/bin/rustc");
+    let mut links = Vec::new();
+    for program in PROGRAMS {
+        let Some(path) = tool("llvm22", &[program]) else {
+            return;
+        };
+        let path = path.canonicalize().unwrap().display().to_string();
+        links.push((format!("{program}-22"), path));
+    }
+    let links = links.iter().map(|(name, path)| (&**name, &**path));
+    let links: Vec<(&str, &str)> = links.collect();
+    let clang = fs::canonicalize("/usr/lib/llvm-22/bin/clang").unwrap();
+    let clang = clang.display().to_string();
+    let alone = tools(&package, "alone", &links);
+    let both = tools(
+        &package,
+        "both",
+        &[&links[..], &[("clang-22", &clang)]].concat(),
+    );
+    let none = tools(&package, "none", &[]);
+    let targets = ["sm_80", "compute_80"];
+    // `s` is no number.
+    for level in ["\"s\"", "3"] {
+        declare(&package, &targets, &format!("opt-level = {level}\n"));
+        let read = |names: &[(&str, &str)]| -> Vec<Vec<u8>> {
+            let paths = names
+                .iter()
+                .map(|(module, target)| image(&package, module, target));
+            paths.map(|path| fs::read(path).unwrap()).collect()
+        };
+        let images = [
+            ("kernels", "sm_80"),
+            ("kernels", "compute_80"),
+            ("hard", "sm_80"),
+        ];
+        build_for_nvidia(&package, &cuda, &both, rustc);
+        let theirs = read(&images);
+        let told = build_for_nvidia(&package, &cuda, &alone, rustc);
+        assert!(!told.contains("cargo::error"), "{told}");
+        for (name, (own, theirs)) in images.iter().zip(read(&images).iter().zip(&theirs)) {
+            assert!(own == theirs, "{level} {name:?}");
+        }
+    }
+
+    // rustup's tools are of another LLVM than clang: instructions may differ. Their images have the same kernels, a loop not
+    // longer than that of C++, and no trace of our functions.
+    let Some(folder) = rustup_tools() else {
+        println!("skipped: no llvm-tools of LLVM 22 in a toolchain of rustup");
+        return;
+    };
+    let programs = PROGRAMS.map(|name| (name, folder.join(name)));
+    let programs = programs.iter().map(|(name, path)| (*name, path.as_path()));
+    let rustc = toolchain(&package, &programs.collect::<Vec<_>>());
+    let told = build_for_nvidia(&package, &cuda, &none, &rustc);
+    assert!(!told.contains("cargo::error"), "{told}");
+    for (module, kernels) in [("kernels", &KERNELS[..]), ("hard", &HARD[..])] {
+        let ptx = fs::read_to_string(image(&package, module, "compute_80")).unwrap();
+        assert!(!ptx.contains("__offload_"), "{ptx}");
+        let visible = ptx
+            .lines()
+            .filter_map(|line| line.strip_prefix(".visible "));
+        let mut visible: Vec<&str> = visible.collect();
+        visible.sort_unstable();
+        let expected = kernels.iter().map(|name| format!(".entry {name}("));
+        assert_eq!(visible, expected.collect::<Vec<_>>());
+        let mut readelf = Command::new("llvm-readelf-22");
+        let symbols = run(readelf.arg("-sW").arg(image(&package, module, "sm_80")));
+        assert!(!symbols.contains("__offload_"), "{symbols}");
+    }
+    let ptx = image(&package, "kernels", "sm_80").with_extension("s");
+    let counts = [&ptx, &cpp(&package, "sm_80")].map(|ptx| between_barriers(&nvidia_matmul(ptx)));
+    assert!(counts[0] <= counts[1] && counts[0] > 40, "{counts:?}");
+    let ptx = fs::read_to_string(&ptx).unwrap();
+    assert_eq!(ptx.matches(".maxntid 256").count(), 2);
 }
 
 /// LLVM 19 makes it, so that every release from 19 on reads it. `UPDATE_GOLDENS=1` writes it.

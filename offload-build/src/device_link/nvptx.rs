@@ -5,9 +5,10 @@
 //! | bitcode | `llvm-link` when there are several, `clang -S`, `ptxas` |
 //! | one PTX file | `ptxas` |
 //! | bitcode, where the image is PTX | the same without `ptxas` |
+//! | bitcode of kernels in Rust, without clang | `opt` and `llc` in place of `clang -S` |
 //! | anything else | each to a relocatable cubin (`ptxas -c`), then `nvlink` |
 
-use crate::compile::ptxas;
+use crate::compile::{llvm_tools, ptxas};
 use crate::device_link::job::{DeviceInput, LinkJob};
 use crate::device_link::linker::{DeviceLinker, needed};
 use crate::process::command::Command;
@@ -33,7 +34,7 @@ impl DeviceLinker<'_> {
         let mut assemblies = Vec::new();
         if let Some(module) = &module {
             let assembly = output.with_extension("s");
-            commands.push(self.ptx(job, module, &assembly)?);
+            commands.extend(self.ptx(job, module, &assembly)?);
             assemblies.push(assembly);
         }
         assemblies.extend(job.inputs.iter().filter_map(|input| match input {
@@ -68,12 +69,16 @@ impl DeviceLinker<'_> {
     pub fn plan_ptx(&self, job: &LinkJob, output: &Path) -> Result<Vec<Command>, NotFound> {
         let (mut commands, module) = self.module_of(job, output)?;
         if let Some(module) = module {
-            commands.push(self.ptx(job, &module, output)?);
+            commands.extend(self.ptx(job, &module, output)?);
         }
         Ok(commands)
     }
 
-    fn ptx(&self, job: &LinkJob, module: &Path, assembly: &Path) -> Result<Command, NotFound> {
+    fn ptx(&self, job: &LinkJob, module: &Path, assembly: &Path) -> Result<Vec<Command>, NotFound> {
+        if let Some(tools) = &self.tools.llvm_tools {
+            let paths = (module, assembly);
+            return Ok(llvm_tools::ptx(tools, &job.processor, self.opt_level, paths).into());
+        }
         let command = self.clang(job)?.args(["-nogpulib", "-S"]);
         let command = command
             .args(ptxas::options(&job.processor))
@@ -81,7 +86,7 @@ impl DeviceLinker<'_> {
             .arg("-o")
             .arg(assembly);
         let (_, compiler) = self.for_ptxas();
-        Ok(self.module(command, Some(module)).args(compiler))
+        Ok(vec![self.module(command, Some(module)).args(compiler)])
     }
 
     fn assemble(

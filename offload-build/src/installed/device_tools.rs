@@ -3,6 +3,7 @@
 
 use crate::installed::answers::Answers;
 use crate::installed::llvm::Llvm;
+use crate::installed::llvm_tools::LlvmTools;
 use crate::process::install::Need;
 use crate::process::search::{NotFound, Search};
 use offload_formats::names::Triple;
@@ -24,6 +25,8 @@ pub struct LinkTarget<'a> {
 pub struct DeviceTools {
     /// The LLVM that links; objects for a CPU can do without.
     pub(crate) llvm: Option<Llvm>,
+    /// LLVM's tools in place of clang, for NVIDIA GPUs.
+    pub(crate) llvm_tools: Option<LlvmTools>,
     pub(crate) llvm_link: Result<PathBuf, NotFound>,
     /// lld where clang looks for it: in `PATH` or beside itself.
     pub(crate) lld: Result<PathBuf, NotFound>,
@@ -101,6 +104,17 @@ impl DeviceTools {
                 .map_or_else(Vec::new, |llvm| llvm.gpu_libraries(target.triple.as_str())),
             foreign_cpu,
             llvm: llvm.cloned(),
+            llvm_tools: None,
+        }
+    }
+
+    /// Links with LLVM's tools in place of clang.
+    #[must_use]
+    pub(crate) fn without_clang(self, tools: &LlvmTools) -> Self {
+        Self {
+            llvm_link: Ok(tools.llvm_link.clone()),
+            llvm_tools: Some(tools.clone()),
+            ..self
         }
     }
 

@@ -4,7 +4,7 @@ use crate::installed::answers::Answers;
 use crate::installed::llvm::RELEASES;
 use crate::installed::rustc::Rustc;
 use crate::process::command::Command;
-use crate::process::search::Search;
+use crate::process::search::{Search, program_in};
 use std::path::{Path, PathBuf};
 
 /// An lld that reads the bitcode of a rustc.
@@ -28,7 +28,9 @@ impl Lld {
         search: &Search,
         answers: &Answers,
     ) -> Result<Self, Vec<String>> {
-        let own = rustc.lld.iter().filter(|path| path.is_file()).cloned();
+        let own = rustc.tools.first();
+        let own = own.map(|folder| program_in(folder, "rust-lld"));
+        let own = own.into_iter().filter(|path| path.is_file());
         let named = RELEASES.rev().map(|release| format!("ld.lld-{release}"));
         let named = named.chain(["ld.lld".to_owned()]);
         let in_path = named.flat_map(|name| search.programs(&name).collect::<Vec<_>>());

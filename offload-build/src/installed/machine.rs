@@ -128,7 +128,13 @@ fn device_tools(
             // AMD's other links leave bitcode to clang and lld.
             merges_bitcode: module.language == Language::OpenMp || !target.triple.is_amdgpu(),
         };
-        DeviceTools::find(llvm, search, &link, Some(answers))
+        let tools = DeviceTools::find(llvm, search, &link, Some(answers));
+        let alone = compiler.without_clang.as_ref();
+        let alone = alone.and_then(|without| without.llvm_tools.as_ref()?.as_ref().ok());
+        match alone.filter(|_| target.triple.is_nvptx()) {
+            Some(alone) => tools.without_clang(alone),
+            None => tools,
+        }
     };
     let targets = module.targets.iter();
     targets

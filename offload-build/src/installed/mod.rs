@@ -9,6 +9,7 @@ pub(crate) mod fitting_clangs;
 pub(crate) mod host;
 pub(crate) mod lld;
 pub(crate) mod llvm;
+pub(crate) mod llvm_tools;
 pub(crate) mod machine;
 pub(crate) mod native;
 pub(crate) mod path_variables;

@@ -39,8 +39,9 @@ pub(crate) struct Rustc {
     pub(crate) threads_jumps: bool,
     /// Sources of its library.
     pub(crate) library: PathBuf,
-    /// The place of the lld that rustup installs with it.
-    pub(crate) lld: Option<PathBuf>,
+    /// Folders of LLVM programs in Rust toolchains, as rustup installs them: its own first, then those of other rustcs that were
+    /// asked.
+    pub(crate) tools: Vec<PathBuf>,
     /// The part of a key that tells it from others.
     pub(crate) identity: String,
     /// The Cargo that runs this build script.
@@ -76,6 +77,7 @@ impl Rustc {
         let triples: Vec<&Triple> = module.targets.iter().map(|target| &target.triple).collect();
         let candidates = candidates(kernels.rustc.as_ref(), environment);
         let (mut problems, mut asked) = (Vec::new(), BTreeSet::new());
+        let mut tools = Vec::new();
         for RustcCandidate { written, origin } in &candidates {
             let programs: Vec<PathBuf> = search.programs(written).collect();
             if programs.is_empty() && origin != "PATH" && written != DEBIAN {
@@ -91,8 +93,9 @@ impl Rustc {
                     Ok(found)
                         if found.program != program && !asked.insert(found.program.clone()) => {}
                     Ok(found) => match found.problem(&triples) {
-                        None => return found.with_cargo(environment),
+                        None => return found.with_cargo(tools, environment),
                         Some(problem) => {
+                            tools.extend(found.tools);
                             let name = found.program.display();
                             problems.push(format!("`{name}` ({origin}) {problem}"));
                         }
@@ -123,8 +126,8 @@ pub(crate) struct KnownRustc {
     pub(crate) program: PathBuf,
     pub(crate) version: String,
     pub(crate) llvm: u32,
-    /// The place of the lld that rustup installs with it.
-    pub(crate) lld: Option<PathBuf>,
+    /// The folder of LLVM programs that rustup installs with it.
+    pub(crate) tools: Option<PathBuf>,
     /// The reason why it compiles no kernels for some GPUs.
     pub(crate) problem: Option<String>,
 }
@@ -150,7 +153,7 @@ pub(crate) fn known(
                 program: found.program,
                 version: found.version,
                 llvm: found.llvm,
-                lld: found.lld,
+                tools: found.tools,
             });
         }
     }
@@ -187,7 +190,7 @@ struct Answered {
     version: String,
     llvm: u32,
     library: PathBuf,
-    lld: Option<PathBuf>,
+    tools: Option<PathBuf>,
     targets: BTreeSet<String>,
     identity: String,
 }
@@ -240,10 +243,7 @@ fn of(program: &Path, answers: &Answers) -> Result<Answered, String> {
         release: (major, minor),
         llvm,
         library: root.join("lib/rustlib/src/rust/library"),
-        lld: value("host:").map(|host| {
-            let tools = root.join("lib/rustlib").join(host).join("bin");
-            program_in(&tools, "rust-lld")
-        }),
+        tools: value("host:").map(|host| root.join("lib/rustlib").join(host).join("bin")),
         targets,
         identity: format!("{}\n{text}", files::identity(&program)),
         version,
@@ -277,14 +277,14 @@ impl Answered {
         })
     }
 
-    fn with_cargo(self, environment: &Environment) -> Result<Rustc, Error> {
+    fn with_cargo(self, others: Vec<PathBuf>, environment: &Environment) -> Result<Rustc, Error> {
         Ok(Rustc {
             threads_jumps: self.release < WITHOUT_JUMP_THREADING,
             program: self.program,
             version: self.version,
             llvm: self.llvm,
             library: self.library,
-            lld: self.lld,
+            tools: self.tools.into_iter().chain(others).collect(),
             identity: self.identity,
             cargo: environment.required("CARGO")?.into(),
             cargo_options: cargo_options(),

@@ -135,9 +135,9 @@ impl Context<'_> {
         if let Some(reason) = foreign(target, self.host) {
             return Some(Skipped::useless(module, target, reason));
         }
-        if let Some(alone) = &self.compiler.lld {
-            let missing = || Skipped::missing(module, target, &alone.no_clang);
-            return (!target.triple.is_amdgpu()).then(missing);
+        if let Some(without) = &self.compiler.without_clang {
+            let problem = without.problem(target)?;
+            return Some(Skipped::missing(module, target, problem));
         }
         if !target.is_ptx {
             return None;

@@ -7,6 +7,7 @@ use crate::declare::module::{Module, Target};
 use crate::device_link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
 use crate::files;
 use crate::generate::SourceName;
+use crate::installed::compilers::KernelLinker;
 use crate::installed::device_libraries::{self, DeviceLibraries};
 use crate::installed::device_tools::DeviceTools;
 use crate::plan::context::Context;
@@ -156,13 +157,13 @@ impl Context<'_> {
                 Some(source) => format!("device link of {} for {}", source.path, target.written),
                 None => format!("device link for {}", target.written),
             },
-            commands: match (&self.compiler.lld, target.is_ptx) {
-                (Some(alone), _) => {
+            commands: match (self.compiler.kernel_linker(target), target.is_ptx) {
+                (KernelLinker::Lld(lld), _) => {
                     let inputs = job.inputs.iter().map(DeviceInput::path);
-                    vec![lld::link(&alone.lld, target, inputs, &part)]
+                    vec![lld::link(lld, target, inputs, &part)]
                 }
-                (None, true) => linker.plan_ptx(&job, &part)?,
-                (None, false) => linker.plan(&job, &part)?.commands,
+                (_, true) => linker.plan_ptx(&job, &part)?,
+                (_, false) => linker.plan(&job, &part)?.commands,
             },
             start: Start::Plain,
             inputs: files,

@@ -2,9 +2,11 @@
 
 use crate::compile::device;
 use crate::compile::lld;
+use crate::compile::llvm_tools;
 use crate::compile::rust::{self, COMPILER_BUILTINS, Sysroot};
 use crate::declare::module::{KernelCrate, Module, Target};
 use crate::files;
+use crate::installed::compilers::KernelLinker;
 use crate::installed::rustc::Rustc;
 use crate::plan::context::Context;
 use crate::plan::stages::{Stage, step};
@@ -85,17 +87,19 @@ impl Context<'_> {
         stages.crates.push(step(crate_task));
         let [text, functions, limits, attributes] = ["ll", "functions.bc", "limits.bc", "csv"]
             .map(|extension| output.with_extension(extension));
-        let files = match self.compiler.lld {
-            None => FunctionFiles::Text(text.clone()),
-            Some(_) => FunctionFiles::Bitcode {
+        let linker = self.compiler.kernel_linker(target);
+        let files = match linker {
+            KernelLinker::Clang(_) | KernelLinker::LlvmTools(_) => {
+                FunctionFiles::Text(text.clone())
+            }
+            KernelLinker::Lld(_) => FunctionFiles::Bitcode {
                 bytes: rust::AMD_FUNCTIONS,
                 functions: functions.clone(),
                 limits,
             },
         };
-        let commands = match &self.compiler.lld {
-            None => {
-                let program = &self.compiler.program;
+        let commands = match linker {
+            KernelLinker::Clang(program) => {
                 let paths = (text.as_path(), functions.as_path());
                 let join = [bitcode.as_path(), &functions, &attributes];
                 let processor = target.id.to_string();
@@ -104,9 +108,13 @@ impl Context<'_> {
                     rust::join(program, target, join, output),
                 ]
             }
-            Some(alone) => {
+            KernelLinker::Lld(lld) => {
                 let with = (&files.paths()[..], attributes.as_path());
-                vec![lld::join(&alone.lld, target, &bitcode, with, output)]
+                vec![lld::join(lld, target, &bitcode, with, output)]
+            }
+            KernelLinker::LlvmTools(tools) => {
+                let join = [bitcode.as_path(), &text, &attributes];
+                llvm_tools::join(tools, target, join, output).into()
             }
         };
         let read = files.paths().into_iter().map(Path::to_owned);
@@ -212,12 +220,13 @@ impl Context<'_> {
         ));
         let part = files::part(output);
         let copy = (made.as_path(), part.as_path());
-        let copy = match &self.compiler.lld {
-            None => {
+        let copy = match self.compiler.kernel_linker(target) {
+            KernelLinker::Clang(clang) => {
                 let processor = target.id.to_string();
-                device::assemble_ir(&self.compiler.program, &target.triple, &processor, copy)
+                device::assemble_ir(clang, &target.triple, &processor, copy)
             }
-            Some(alone) => lld::copy(&alone.lld, target, copy),
+            KernelLinker::Lld(lld) => lld::copy(lld, target, copy),
+            KernelLinker::LlvmTools(tools) => llvm_tools::copy(tools, copy),
         };
         Task {
             title: format!("crate {} for {}", kernels.package, target.written),

@@ -13,6 +13,8 @@ pub(crate) enum Need {
     Lld,
     /// An lld, of rustup's or another, without a clang.
     LldAlone,
+    /// `llc`, `opt` and `llvm-link`, of rustup's or others, without a clang.
+    LlvmToolsAlone,
     /// `libomptarget.so` and the code of it for devices.
     OffloadRuntime,
     /// `ptxas` and `nvlink`.
@@ -43,7 +45,7 @@ const PACMAN: &str = "Arch";
 const CONDA: &str = "conda-forge";
 const PYPI: &str = "PyPI";
 
-const ROWS: [Package; 12] = [
+const ROWS: [Package; 13] = [
     Package {
         need: Need::Clang,
         what: "clang",
@@ -91,6 +93,17 @@ const ROWS: [Package; 12] = [
             (PACMAN, "pacman -S lld"),
             (CONDA, "conda install lld"),
             ("rustup", "rustup toolchain install stable"),
+        ],
+    },
+    Package {
+        need: Need::LlvmToolsAlone,
+        what: "the tools of that LLVM or newer",
+        commands: &[
+            (APT, "apt install llvm-<n>"),
+            (DNF, "dnf install llvm"),
+            (PACMAN, "pacman -S llvm"),
+            (CONDA, "conda install llvm-tools"),
+            ("rustup", "rustup component add llvm-tools"),
         ],
     },
     Package {

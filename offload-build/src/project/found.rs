@@ -7,13 +7,14 @@ use crate::installed::answers::Answers;
 use crate::installed::fitting_clangs;
 use crate::installed::lld::Lld;
 use crate::installed::llvm::{HERE, Llvm};
+use crate::installed::llvm_tools::LlvmTools;
 use crate::installed::native::Native;
 use crate::installed::rocm;
 use crate::installed::rustc;
 use crate::installed::sdk;
 use crate::process::command::Command;
 use crate::process::install::Need;
-use crate::process::search::Search;
+use crate::process::search::{Search, program_in};
 use crate::project::gpu_compilers::nvcc;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -122,14 +123,27 @@ impl Here<'_> {
                 detail: format!("LLVM {}, {use_for_kernels}", rustc.llvm),
                 hint: None,
             });
-            let lld = rustc.lld.filter(|path| path.is_file());
-            found.extend(lld.map(|path| {
+            let program = |name| {
+                let program = rustc.tools.as_ref().map(|tools| program_in(tools, name));
+                program.filter(|path| path.is_file())
+            };
+            found.extend(program("rust-lld").map(|path| {
                 let version = match Lld::of(&path, &self.answers) {
                     Ok(lld) => lld.version,
                     Err(problem) => problem,
                 };
                 let detail = format!("{version}, links kernels for AMD GPUs without clang");
                 tool(ToolGroup::Compilers, "rust-lld", path, detail)
+            }));
+            found.extend(program("llc").map(|path| {
+                let detail = match LlvmTools::of(&path, &self.answers) {
+                    Ok(tools) => {
+                        let version = tools.version;
+                        format!("{version}, links kernels for NVIDIA GPUs without clang")
+                    }
+                    Err(problem) => problem,
+                };
+                tool(ToolGroup::Compilers, "llvm-tools", path, detail)
             }));
         }
         for name in ["ptxas", "nvlink"] {

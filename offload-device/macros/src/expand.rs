@@ -3,7 +3,7 @@
 use proc_macro::{Ident, Literal, Span, TokenStream, TokenTree};
 
 use crate::parse::{Kernel, Parameter};
-use crate::template::{fill, fill_at};
+use crate::template::{fill, fill_across, fill_at};
 
 /// Returns the items that a kernel becomes. Macros of offload-device keep those of the device.
 pub(crate) fn expand(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
@@ -210,27 +210,14 @@ fn gpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
         ("attributes", kernel.attributes.clone()),
         ("visibility", kernel.visibility.clone()),
         ("name", ident(&kernel.name)),
-        (
-            "raw",
-            each(
-                kernel,
-                "$first: <$type as ::offload_device::Argument>::First,
-            $second: <$type as ::offload_device::Argument>::Second,",
-            ),
-        ),
+        ("raw", scalars(kernel)),
         (
             "body_parameters",
             TokenTree::from(kernel.parameters.clone()).into(),
         ),
         ("body_block", TokenTree::from(kernel.body.clone()).into()),
         ("limit", limit),
-        (
-            "joined",
-            each(
-                kernel,
-                "unsafe { <$type as ::offload_device::Argument>::join($first, $second) },",
-            ),
-        ),
+        ("joined", joined(kernel)),
     ];
     fill(
         "#[unsafe(no_mangle)]
@@ -248,29 +235,72 @@ fn gpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
     )
 }
 
+/// Scalars of an argument: the start of their names, and their types in `Argument`.
+const SCALARS: [(&str, &str); 2] = [("first", "First"), ("second", "Second")];
+
+/// Returns the parameters of the entry, two for each argument. All of them and [`joined`] need an `Argument`: the compiler reports
+/// equal errors once, so that each is at the same place, the type.
+fn scalars(kernel: &Kernel) -> TokenStream {
+    let parameters = kernel.others.iter().enumerate();
+    let parameters = parameters.flat_map(|(index, parameter)| {
+        SCALARS.map(|(name, kind)| {
+            let place = ends(&parameter.kind);
+            let pattern = fill_across(
+                place,
+                "$name @ _",
+                &[("name", scalar(name, index, place.1))],
+            );
+            let kind = format!("<$type as ::offload_device::Argument>::{kind}");
+            let kind = fill_across(place, &kind, &[("type", parameter.kind.clone())]);
+            fill("$pattern: $type,", &[("pattern", pattern), ("type", kind)])
+        })
+    });
+    parameters.collect()
+}
+
+/// Returns the arguments of the body.
+fn joined(kernel: &Kernel) -> TokenStream {
+    let arguments = kernel.others.iter().enumerate();
+    let arguments = arguments.map(|(index, parameter)| {
+        let place = ends(&parameter.kind);
+        let [first, second] = SCALARS.map(|(name, _)| {
+            fill_across(place, "*&$name", &[("name", scalar(name, index, place.1))])
+        });
+        let join = "::offload_device::Argument::join($first, $second)";
+        let join = fill_across(place, join, &[("first", first), ("second", second)]);
+        fill("unsafe { $join },", &[("join", join)])
+    });
+    arguments.collect()
+}
+
+/// Returns the name of a scalar, at a place.
+fn scalar(name: &str, index: usize, place: Span) -> TokenStream {
+    let span = Span::mixed_site().located_at(place);
+    ident(&Ident::new(&format!("{name}_{index}"), span))
+}
+
 /// Fills a template for each argument after the first. The compiler reports errors of its types at the type.
 fn each(kernel: &Kernel, template: &str) -> TokenStream {
-    let filled = kernel.others.iter().enumerate().map(|(index, parameter)| {
-        let local = |name: &str| ident(&Ident::new(&format!("{name}_{index}"), Span::mixed_site()));
-        let place = place(&parameter.kind);
+    let filled = kernel.others.iter().map(|parameter| {
         let values = [
             ("name", ident(&parameter.name)),
             ("type", parameter.kind.clone()),
-            ("first", local("first")),
-            ("second", local("second")),
         ];
-        fill_at(place, template, &values)
+        fill_at(place(&parameter.kind), template, &values)
     });
     filled.collect()
 }
 
 /// Returns the place of the first token.
 fn place(tokens: &TokenStream) -> Span {
-    tokens
-        .clone()
-        .into_iter()
-        .next()
-        .map_or_else(Span::call_site, |token| token.span())
+    ends(tokens).0
+}
+
+/// Returns the places of the first token and of the last one.
+fn ends(tokens: &TokenStream) -> (Span, Span) {
+    let mut spans = tokens.clone().into_iter().map(|token| token.span());
+    let first = spans.next().unwrap_or_else(Span::call_site);
+    (first, spans.last().unwrap_or(first))
 }
 
 /// Fills a template for each argument after the first, in which `$others` stands for the arguments after it.

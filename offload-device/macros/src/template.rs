@@ -18,6 +18,22 @@ pub(crate) fn fill_at(place: Span, template: &str, values: &[(&str, TokenStream)
     replace(tokens, values, Span::mixed_site().located_at(place))
 }
 
+/// Fills a template whose first token is at one place of the user's source, and the others at another: the compiler reports an
+/// error of all of it from the one to the other.
+pub(crate) fn fill_across(
+    (first, last): (Span, Span),
+    template: &str,
+    values: &[(&str, TokenStream)],
+) -> TokenStream {
+    let mut tokens = fill_at(last, template, values).into_iter();
+    let mut start = tokens.next().expect("a template has tokens");
+    start.set_span(Span::mixed_site().located_at(first));
+    TokenStream::from_iter([start])
+        .into_iter()
+        .chain(tokens)
+        .collect()
+}
+
 fn replace(tokens: TokenStream, values: &[(&str, TokenStream)], span: Span) -> TokenStream {
     let mut filled = TokenStream::new();
     let mut tokens = tokens.into_iter();

@@ -1,9 +1,10 @@
 //! The compiler of a module, found.
 
 use crate::declare::family::Family;
-use crate::declare::module::Module;
+use crate::declare::module::{Module, Target};
 use crate::installed::lld::Lld;
 use crate::installed::llvm::Llvm;
+use crate::installed::llvm_tools::LlvmTools;
 use crate::installed::rocm::RocmTree;
 use crate::process::search::{NotFound, Search};
 use std::ffi::OsString;
@@ -15,10 +16,10 @@ pub(crate) struct Compiler {
     /// The program that compiles each source.
     pub(crate) program: PathBuf,
     pub(crate) family: Family,
-    /// The LLVM whose tools link device code; nvcc and lld alone have none.
+    /// The LLVM whose tools link device code; nvcc and the programs in place of clang have none.
     pub(crate) llvm: Option<Llvm>,
-    /// The linker that stands for clang.
-    pub(crate) lld: Option<LldAlone>,
+    /// The programs in place of clang, for a crate of kernels.
+    pub(crate) without_clang: Option<WithoutClang>,
     /// The search for other programs that belong to it.
     pub(crate) search: Search,
     /// Programs that `program` runs, and that decide what it makes.
@@ -40,15 +41,52 @@ pub(crate) struct Compiler {
     pub(crate) version: String,
 }
 
-/// An lld without clang, which links kernels in Rust for AMD GPUs.
+/// Programs that link kernels in Rust without clang; nothing for GPUs that are no target. The error says why there are none, with
+/// hints.
 #[derive(Debug)]
-pub(crate) struct LldAlone {
-    pub(crate) lld: Lld,
-    /// The reason why no clang does, and a hint: the error of targets that need one.
-    pub(crate) no_clang: String,
+pub(crate) struct WithoutClang {
+    /// For AMD GPUs.
+    pub(crate) lld: Option<Result<Lld, String>>,
+    /// For NVIDIA GPUs.
+    pub(crate) llvm_tools: Option<Result<LlvmTools, String>>,
+}
+
+impl WithoutClang {
+    /// Returns the reason why kernels for `target` cannot be linked.
+    pub(crate) fn problem(&self, target: &Target) -> Option<String> {
+        match (target.triple.is_amdgpu(), &self.lld, &self.llvm_tools) {
+            (true, Some(Err(problem)), _) | (false, _, Some(Err(problem))) => Some(problem.clone()),
+            (false, _, Some(Ok(tools))) => tools.problem(target.id.processor()),
+            _ => None,
+        }
+    }
+}
+
+/// A program that makes bitcode and images of kernels in Rust.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum KernelLinker<'a> {
+    Clang(&'a Path),
+    Lld(&'a Lld),
+    LlvmTools(&'a LlvmTools),
 }
 
 impl Compiler {
+    /// Returns the linker of kernels in Rust for a target.
+    pub(crate) fn kernel_linker(&self, target: &Target) -> KernelLinker<'_> {
+        let without = self.without_clang.as_ref();
+        match (without, target.triple.is_amdgpu()) {
+            (None, _) => KernelLinker::Clang(&self.program),
+            (Some(without), true) => match &without.lld {
+                Some(Ok(lld)) => KernelLinker::Lld(lld),
+                _ => unreachable!("targets without a linker are left out"),
+            },
+            (Some(without), false) => match &without.llvm_tools {
+                Some(Ok(tools)) => KernelLinker::LlvmTools(tools),
+                _ => unreachable!("targets without a linker are left out"),
+            },
+        }
+    }
+
     /// Returns the ROCm tree, for sources that use it.
     pub(crate) fn rocm(&self) -> Option<RocmTree<'_>> {
         self.sdk.as_deref().map(|root| RocmTree {

@@ -69,7 +69,7 @@ pub(crate) fn hipcc(
     Ok(Compiler {
         program,
         family: Family::Hipcc,
-        lld: None,
+        without_clang: None,
         search: search.clone(),
         behind: vec![llvm.clang.clone()],
         llvm: Some(llvm),

@@ -7,7 +7,7 @@ pub(crate) mod nvcc;
 
 #[cfg(feature = "tools")]
 pub(crate) use crate::installed::compilers::choice::processors;
-pub(crate) use crate::installed::compilers::compiler::{Compiler, LldAlone};
+pub(crate) use crate::installed::compilers::compiler::{Compiler, KernelLinker, WithoutClang};
 
 use crate::declare::family::Family;
 use crate::declare::language::Language;
@@ -20,6 +20,7 @@ use crate::installed::fitting_clangs::UsedSdk;
 use crate::installed::host::Host;
 use crate::installed::lld::Lld;
 use crate::installed::llvm::Llvm;
+use crate::installed::llvm_tools::LlvmTools;
 use crate::installed::rocm;
 use crate::installed::rustc::Rustc;
 use crate::installed::sdk::{self, Root};
@@ -28,6 +29,7 @@ use crate::process::install::Need;
 use crate::process::search::NotFound;
 use crate::process::search::Search;
 use offload_formats::container::elf::Machine;
+use offload_formats::names::Triple;
 use std::path::{Path, PathBuf};
 
 /// The machine of programs that run here.
@@ -70,7 +72,7 @@ impl Compiler {
         if let Some(rustc) = rustc {
             found = match readers(rustc, preferred(module, search, found)) {
                 Ok(found) => found,
-                Err(no_clang) => return lld_alone(module, rustc, no_clang, search, answers),
+                Err(no_clang) => return without_clang(module, rustc, &no_clang, search, answers),
             };
         }
         let root = sdk.iter().flatten().map(|root| &*root.path).next();
@@ -112,7 +114,7 @@ impl Compiler {
             program: llvm.clang.clone(),
             family: Family::Clang,
             llvm: Some(llvm),
-            lld: None,
+            without_clang: None,
             search: search.clone(),
             behind: Vec::new(),
             runtime,
@@ -177,36 +179,62 @@ fn readers(rustc: &Rustc, found: Vec<Llvm>) -> Result<Vec<Llvm>, String> {
     ))
 }
 
-/// Returns the compiler of a crate of kernels that no clang reads: an lld links its images for AMD GPUs.
-fn lld_alone(
+/// Returns the compiler of a crate of kernels that no clang reads: an lld links its images for AMD GPUs, LLVM's tools those for
+/// NVIDIA GPUs.
+fn without_clang(
     module: &Module,
     rustc: &Rustc,
-    no_clang: String,
+    no_clang: &str,
     search: &Search,
     answers: &Answers,
 ) -> Result<Compiler, Error> {
-    let install = Need::Clang.install(Some(rustc.llvm));
-    let missing = |reason: String, or_lld: String| {
-        Error::missing(format_args!(
-            "module `{}`: {reason} [OFF610]\nhint: {install}{or_lld}, {INSTEAD}",
-            module.name
-        ))
+    let clang = Need::Clang.install(Some(rustc.llvm));
+    let explain = |missing: &[&[String; 2]]| {
+        let reasons = missing.iter().map(|[reason, _]| format!("; {reason}"));
+        let hints = missing.iter().map(|[_, hint]| format!("; {hint}"));
+        let (reasons, hints): (String, String) = (reasons.collect(), hints.collect());
+        format!("{no_clang}{reasons} [OFF610]\nhint: {clang}{hints}")
     };
-    let mut targets = module.targets.iter();
-    if !targets.any(|target| target.triple.is_amdgpu()) {
-        return Err(missing(no_clang, String::new()));
-    }
-    let lld = Lld::find(rustc, search, answers).map_err(|found| {
+    let lacking = |what: &str, searched: &str, found: Vec<String>, gpus: &str, need: Need| {
         let found = match found.as_slice() {
-            [] => "found none in PATH or in the Rust toolchain".to_owned(),
+            [] => format!("found none in PATH or in {searched}"),
             found => format!("found {}", found.join(", ")),
         };
-        let lld = Need::LldAlone.install(Some(rustc.llvm));
-        let reason = format!("{no_clang}; no lld reads it: {found}");
-        missing(reason, format!("; for AMD GPUs alone, {lld}"))
-    })?;
+        let install = need.install(Some(rustc.llvm));
+        [
+            format!("no {what} reads it: {found}"),
+            format!("for {gpus} GPUs alone, {install}"),
+        ]
+    };
+    let has = |is_of: fn(&Triple) -> bool| {
+        let mut targets = module.targets.iter();
+        targets.any(|target| is_of(&target.triple))
+    };
+    let lld = has(Triple::is_amdgpu).then(|| {
+        let toolchain = "the Rust toolchain";
+        let found = Lld::find(rustc, search, answers);
+        found.map_err(|found| lacking("lld", toolchain, found, "AMD", Need::LldAlone))
+    });
+    let llvm_tools = has(Triple::is_nvptx).then(|| {
+        let (what, toolchains) = ("`llc` with `opt` and `llvm-link`", "the Rust toolchains");
+        let found = LlvmTools::find(rustc, search, answers);
+        found.map_err(|found| lacking(what, toolchains, found, "NVIDIA", Need::LlvmToolsAlone))
+    });
+    let (program, version) = match (&lld, &llvm_tools) {
+        (Some(Ok(lld)), _) => (lld.program.clone(), lld.version.clone()),
+        (_, Some(Ok(tools))) => (tools.llc.clone(), tools.version.clone()),
+        (lld, tools) => {
+            let lld = lld.iter().filter_map(|found| found.as_ref().err());
+            let tools = tools.iter().filter_map(|found| found.as_ref().err());
+            let missing: Vec<&[String; 2]> = lld.chain(tools).collect();
+            let (name, reason) = (&module.name, explain(&missing));
+            return Err(Error::missing(format_args!(
+                "module `{name}`: {reason}, {INSTEAD}"
+            )));
+        }
+    };
     Ok(Compiler {
-        program: lld.program.clone(),
+        program,
         family: Family::Clang,
         llvm: None,
         search: search.clone(),
@@ -217,12 +245,10 @@ fn lld_alone(
         lacks_wavefront_size: false,
         include_last: Vec::new(),
         sysroot: None,
-        version: lld.version.clone(),
-        lld: Some(LldAlone {
-            no_clang: format!(
-                "{no_clang}; lld links kernels for AMD GPUs alone [OFF610]\nhint: {install}"
-            ),
-            lld,
+        version,
+        without_clang: Some(WithoutClang {
+            lld: lld.map(|found| found.map_err(|missing| explain(&[&missing]))),
+            llvm_tools: llvm_tools.map(|found| found.map_err(|missing| explain(&[&missing]))),
         }),
     })
 }

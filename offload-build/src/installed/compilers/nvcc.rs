@@ -56,7 +56,7 @@ pub(crate) fn find(
         program,
         family: Family::Nvcc,
         llvm: None,
-        lld: None,
+        without_clang: None,
         search,
         behind: host.into_iter().collect(),
         runtime: None,
