@@ -17,7 +17,7 @@
 //! let file = image.to_bytes(LlvmRelease::V22)?;
 //! for found in images(&file[..])? {
 //!     assert_eq!(found.entry.arch(), "gfx942");
-//!     assert_eq!(found.content(&file[..]), Some(&b"code object"[..]));
+//!     assert_eq!(found.content(&file[..]).as_deref(), Some(&b"code object"[..]));
 //! }
 //! # assert_eq!(images(&file[..])?.len(), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
