@@ -31,7 +31,8 @@ pub(crate) struct Target {
 impl Target {
     /// `gfx90a:xnack-`, `sm_80`, `compute_80`, or the triple of a CPU device.
     pub(crate) fn parse(written: &str) -> Result<Self, String> {
-        if written.contains(char::is_whitespace) {
+        let is_target = |word| Self::parse(word).is_ok();
+        if written.contains(char::is_whitespace) && written.split_whitespace().all(is_target) {
             return Err(format!(
                 "`{written}` is not a valid target: a target has no blanks [OFF503]\nhint: separate targets by commas"
             ));
