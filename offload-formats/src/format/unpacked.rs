@@ -190,11 +190,14 @@ impl Unpacked {
     }
 }
 
-/// Compares the bytes.
+/// Compares the bytes. Those that cannot be read are equal to none.
 impl PartialEq for Unpacked {
     fn eq(&self, other: &Self) -> bool {
-        let is_same = Arc::ptr_eq(&self.scratch.0, &other.scratch.0) && self.range == other.range;
-        is_same || self.read(&(0..self.size())) == other.read(&(0..other.size()))
+        if Arc::ptr_eq(&self.scratch.0, &other.scratch.0) && self.range == other.range {
+            return true;
+        }
+        let read = |bytes: &Self| bytes.read(&(0..bytes.size()));
+        self.size() == other.size() && read(self).is_some_and(|own| read(other) == Some(own))
     }
 }
 
