@@ -256,7 +256,7 @@ fn llvm_tools(package: &Package, llc: &str, version: &str, back_end: &str) {
     }
 }
 
-/// The clangs, and the tools of LLVM with their releases; then the `llc` that makes PTX, or the reason why there is none.
+/// Each row has the releases of clang, LLVM's tools, and the `llc` that is used or the reason why none is.
 #[test]
 fn links_for_nvidia_by_llvms_tools_where_no_clang_reads_the_bitcode() {
     const OWN: &str = "toolchains/new-root/lib/rustlib/x86_64-unknown-linux-gnu/bin/llc";
@@ -343,7 +343,7 @@ fn links_for_nvidia_by_llvms_tools_where_no_clang_reads_the_bitcode() {
     check_nvidia(&package, found("has no `opt-22` beside it"));
 }
 
-/// Checks which `llc` the plan has, or the reason why there is no plan.
+/// Plans a build, and checks which `llc` it uses or why it fails.
 fn check_nvidia(package: &Package, expected: Result<&str, String>) {
     let mut script = script(package);
     script.env("OFFLOAD_RUSTC", package.at("toolchains/new"));
