@@ -1,6 +1,9 @@
 //! The one error of the build-script API: opaque, printed as a chain.
 
+use offload_formats::container::FindError;
+use offload_formats::container::bundled::BundledEntryError;
 use offload_formats::container::decompression_limit::VARIABLE;
+use offload_formats::container::device_library::DeviceLibraryError;
 use std::error::Error as StdError;
 use std::fmt;
 
@@ -108,15 +111,38 @@ fn code(text: &str) -> Option<&str> {
         .find(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Images of `path` that cannot be read, perhaps because of the limit on what compressed ones become.
-pub(crate) fn unpacking(
-    path: &std::path::Path,
-    is_limit: bool,
-    problem: impl StdError + Send + Sync + 'static,
-) -> Error {
-    let problem: Box<dyn StdError + Send + Sync> = match is_limit {
-        true => format!("{problem}\nhint: {VARIABLE}=<size> allows more [OFF704]").into(),
-        false => problem.into(),
+/// An error of reading images, which may be compressed.
+pub(crate) trait UnpackingProblem: StdError + Send + Sync + 'static {
+    /// Returns whether they claim more than the limit.
+    fn is_limit(&self) -> bool;
+    /// Returns whether their unpacked bytes cannot be written.
+    fn is_output(&self) -> bool;
+}
+
+macro_rules! unpacking_problems {
+    ($($problem:ty),*) => {$(
+        impl UnpackingProblem for $problem {
+            fn is_limit(&self) -> bool {
+                self.is_limit()
+            }
+
+            fn is_output(&self) -> bool {
+                self.is_output()
+            }
+        }
+    )*};
+}
+
+unpacking_problems!(BundledEntryError, DeviceLibraryError, FindError);
+
+/// Images of `path` that cannot be read. The hint says how to allow more, or where to make room.
+pub(crate) fn unpacking(path: &std::path::Path, problem: impl UnpackingProblem) -> Error {
+    let problem: Box<dyn StdError + Send + Sync> = match (problem.is_limit(), problem.is_output()) {
+        (true, _) => format!("{problem}\nhint: {VARIABLE}=<size> allows more [OFF704]").into(),
+        (_, true) => {
+            format!("{problem} [OFF509]\nhint: set TMPDIR to a folder with enough space").into()
+        }
+        _ => problem.into(),
     };
     Error::because(path.display(), problem)
 }

@@ -26,7 +26,10 @@ pub(crate) fn hint() -> String {
     format!("--{OPTION}=<size> or {VARIABLE} allows more [OFF704]")
 }
 
-/// Returns the same hint if the limit is the reason why images are missing.
+/// Returns the hint for images that are missing because of the limit, or because their bytes cannot be written.
 pub(crate) fn hint_for(problem: &container::FindError) -> Option<String> {
-    problem.is_limit().then(hint)
+    match problem.is_limit() {
+        true => Some(hint()),
+        false => problem.is_output().then(|| FULL.to_owned()),
+    }
 }

@@ -247,8 +247,13 @@ fn refuses_images_that_claim_more_than_the_limit() {
         let said = package.fails(&mut build("much".to_owned()));
         let expected = "OFFLOAD_MAX_DECOMPRESSED_SIZE: `much` is not a size";
         assert!(said.contains(expected), "{said}");
+        // No place for what is unpacked.
+        let said = package.fails(build(size.to_string()).env("TMPDIR", package.at("missing")));
+        let hint = "\nhint: set TMPDIR to a folder with enough space";
+        assert!(said.contains(hint), "{said}");
+        assert!(said.contains(source), "{said}");
     }
-    // Together they are in memory, too.
+    // The limit is for all sources together.
     let mut both = prebuilt(&package, "\"packed.*\"", &["gfx906"]);
     let sum = bundle.len() + binary.len();
     both.env("OFFLOAD_MAX_DECOMPRESSED_SIZE", (sum - 1).to_string());

@@ -216,10 +216,7 @@ pub(crate) fn images(
     let mut unpacking = Unpacking::within(decompressed.files(), files::scratch());
     let images = device_library::images(library.data(), plain, &mut unpacking);
     library.check()?;
-    images.map_err(|problem| {
-        let is_limit = problem.is_limit();
-        error::unpacking(path, is_limit, problem)
-    })
+    images.map_err(|problem| error::unpacking(path, problem))
 }
 
 pub(crate) fn changed(path: &Path) -> Error {

@@ -260,6 +260,16 @@ impl DeviceLibraryError {
             _ => false,
         }
     }
+
+    /// Returns whether unpacked bytes cannot be written.
+    #[must_use]
+    pub fn is_output(&self) -> bool {
+        match &self.problem {
+            DeviceLibraryProblem::Bundle(problem) => problem.is_output(),
+            DeviceLibraryProblem::Images(problem) => problem.is_output(),
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Display for DeviceLibraryError {

@@ -53,10 +53,7 @@ pub(super) fn read(
                 refused(&file, &of, &problem)
             }
             _ => {
-                let hint = match problem.is_output() {
-                    true => Some(decompressed::FULL.to_owned()),
-                    false => decompressed::hint_for(&problem),
-                };
+                let hint = decompressed::hint_for(&problem);
                 LlvmToolError::input(&file, problem).with_hint(hint)
             }
         })?;
