@@ -5,9 +5,10 @@
 use std::ops::Range;
 
 use libfuzzer_sys::fuzz_target;
-use offload_formats::container::prune::{PruneChoice, PtxChoice, Recompression, prune};
+use offload_formats::container::prune::{PruneChoice, PrunedFile, PtxChoice, Recompression, prune};
 use offload_formats::format::compressed_bundle::Compression;
 use offload_formats::format::pieces::to_bytes;
+use offload_formats::format::unpacked::Scratch;
 
 const LIMIT: u64 = 1 << 20;
 
@@ -28,10 +29,12 @@ fuzz_target!(|data: &[u8]| {
         0 => PruneChoice::keep(names, ptx),
         _ => PruneChoice::drop(names, ptx),
     };
-    let Ok(pruned) = prune(file, &choice, LIMIT).map_err(|error| error.to_string()) else {
+    let scratch = Scratch::in_memory();
+    let pruned = prune(file, &choice, LIMIT, &scratch).map_err(|error| error.to_string());
+    let Ok(pruned) = pruned else {
         return;
     };
-    let new = to_bytes(&pruned.pieces, &[file]).expect("pieces are inside of the file");
+    let new = joined(&pruned, file, &scratch);
     assert_eq!(new.len() as u64, pruned.size);
     assert!(!file.starts_with(b"\x7fELF") || new.len() <= file.len());
     let part =
@@ -41,24 +44,32 @@ fuzz_target!(|data: &[u8]| {
     }
     // The command refuses a result that cannot be read.
     let all = PruneChoice::drop(Vec::new(), PtxChoice::Keep);
-    if let Ok(again) = prune(&new[..], &all, LIMIT) {
+    if let Ok(again) = prune(&new[..], &all, LIMIT, &Scratch::in_memory()) {
         assert_eq!(again.counts.kept, pruned.counts.kept);
         assert_eq!(again.size, pruned.size);
     }
 });
 
+/// Returns the new file.
+fn joined(pruned: &PrunedFile, file: &[u8], scratch: &Scratch) -> Vec<u8> {
+    let new = scratch.all();
+    let new = new.read(&(0..new.size())).expect("memory can be read");
+    to_bytes(&pruned.pieces, &[file, &new]).expect("pieces are inside of the inputs")
+}
+
 /// Compresses the bundles of a file: each image stays.
 fn recompress(file: &[u8]) {
     let how = Recompression::Compress(Compression::default());
-    let Ok(changed) = prune(file, &PruneChoice::recompress(how), LIMIT) else {
+    let scratch = Scratch::in_memory();
+    let Ok(changed) = prune(file, &PruneChoice::recompress(how), LIMIT, &scratch) else {
         return;
     };
-    let new = to_bytes(&changed.pieces, &[file]).expect("pieces are inside of the file");
+    let new = joined(&changed, file, &scratch);
     assert_eq!(new.len() as u64, changed.size);
     assert!(!file.starts_with(b"\x7fELF") || new.len() <= file.len());
     assert!(changed.counts.removed.is_empty());
     let all = PruneChoice::drop(Vec::new(), PtxChoice::Keep);
-    if let Ok(again) = prune(&new[..], &all, LIMIT) {
+    if let Ok(again) = prune(&new[..], &all, LIMIT, &Scratch::in_memory()) {
         assert_eq!(again.counts.kept, changed.counts.kept);
     }
 }

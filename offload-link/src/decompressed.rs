@@ -1,5 +1,6 @@
 //! Limit on the size of decompressed data: its option, its variable and its hint.
 
+use offload_formats::container::prune::PruneError;
 use offload_formats::container::{self, decompression_limit::VARIABLE};
 
 pub(crate) use offload_formats::container::decompression_limit::{DecompressionLimit, OPTION};
@@ -24,6 +25,16 @@ pub(crate) const FULL: &str = "set TMPDIR to a folder with enough space";
 /// Returns the hint that says how to raise the limit.
 pub(crate) fn hint() -> String {
     format!("--{OPTION}=<size> or {VARIABLE} allows more [OFF704]")
+}
+
+/// Returns the text of an error of pruning, with the hint for data that is too large, or cannot be written.
+pub(crate) fn with_hint(error: &PruneError) -> String {
+    let problem = &error.problem;
+    match (problem.is_limit(), problem.is_output()) {
+        (true, _) => format!("{error}\nhint: {}", hint()),
+        (_, true) => format!("{error}\nhint: {FULL}"),
+        _ => error.to_string(),
+    }
 }
 
 /// Returns the hint for images that are missing because of the limit, or because their bytes cannot be written.

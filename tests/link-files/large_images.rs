@@ -241,6 +241,75 @@ fn packs_links_and_extracts_compressed_offload_binaries_in_little_memory() {
     assert_eq!(place.left(), 0);
 }
 
+#[test]
+fn prunes_and_recompresses_contents_in_little_memory() {
+    let place = place();
+    let ids = [
+        (HOST, 0),
+        (&*id("gfx1100"), OBJECT.len() as u64),
+        (&*id("gfx906"), IMAGE),
+    ];
+    let layout = BundleLayout::new(ids, NonZeroU64::MIN).unwrap();
+    let start = fs::read(place.path("image-gfx906-start")).unwrap();
+    place.write("two.bc", [&layout.head[..], OBJECT, &start].concat());
+    end_with(&place, "two.bc", layout.size());
+
+    let to_zlib = ["compress", "--method=zlib", "two.bc", "-o", "small.bc"];
+    succeeds(&place, CARGO, &to_zlib);
+    succeeds(&place, CARGO, &["decompress", "small.bc", "-o", "again.bc"]);
+    let read = |name: &str| fs::read(place.path(name)).unwrap();
+    assert!(read("again.bc") == read("two.bc"));
+    assert!(read("small.bc").len() < MIB as usize);
+
+    // The compressed content is large, too.
+    let packed = compress(&place, "two.bc");
+    let prune = ["prune", "--keep=gfx906", &packed, "-o", "pruned.bc"];
+    succeeds(&place, CARGO, &prune);
+    let target = format!("-targets={}", id("gfx906"));
+    let unbundle = ["-unbundle", "-type=bc", &target, "-output=extracted"];
+    let input = ["-input=pruned.bc"];
+    succeeds(&place, BUNDLER, &[&unbundle[..], &input].concat());
+    is_image(&place, "extracted");
+    let list = place
+        .command(BUNDLER)
+        .args(["-list", "-type=bc"])
+        .args(input)
+        .output();
+    let expected = format!("{HOST}\n{}\n", id("gfx906"));
+    assert_eq!(String::from_utf8(list.unwrap().stdout).unwrap(), expected);
+    assert_eq!(place.left(), 0);
+}
+
+#[test]
+fn prunes_compressed_offload_binaries_in_little_memory() {
+    let place = place();
+    let image = |file: &str, arch: &str| {
+        format!("--image=file={file},triple=amdgcn-amd-amdhsa,arch={arch},kind=openmp")
+    };
+    let (large, small) = (
+        image("image-gfx906", "gfx906"),
+        image("image-gfx906-start", "gfx908"),
+    );
+    let how = ["--llvm=main", "--compress", "--compression-format=zlib"];
+    let pack = [&how[..], &["-o", "packed.bin", &large, &small]].concat();
+    succeeds(&place, PACKAGER, &pack);
+    let prune = ["prune", "--keep=gfx906", "packed.bin", "-o", "pruned.bin"];
+    succeeds(&place, CARGO, &prune);
+    let extract = image("extracted", "gfx906");
+    succeeds(&place, PACKAGER, &["pruned.bin", &extract]);
+    is_image(&place, "extracted");
+    let list = place
+        .command(PACKAGER)
+        .args(["--list", "pruned.bin"])
+        .output();
+    let list = String::from_utf8(list.unwrap().stdout).unwrap();
+    assert!(
+        list.contains("gfx906") && !list.contains("gfx908"),
+        "{list}"
+    );
+    assert_eq!(place.left(), 0);
+}
+
 /// Runs the commands for people that read a file, and extracts its image.
 fn examines(place: &Place, file: &str) {
     for args in [

@@ -13,7 +13,7 @@
 //!
 //! | part | steps |
 //! |---|---|
-//! | `choice.rs` | which images are kept |
+//! | `choice.rs`, `job.rs` | which images are kept, and what all parts have in common |
 //! | `recompress.rs` | bundles with another compression, whose images all stay |
 //! | `units.rs`, `binaries.rs` | units, and their replacements |
 //! | `elf_headers.rs` | file header, segments, sections |
@@ -32,6 +32,7 @@ mod binaries;
 mod choice;
 mod elf_headers;
 mod error;
+mod job;
 mod layout;
 mod member;
 mod object;
@@ -43,28 +44,40 @@ mod units;
 
 use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
+use crate::format::unpacked::Scratch;
+
+use job::PruneJob;
 
 pub use choice::{PruneChoice, PtxChoice, Recompression};
 pub use error::{PruneError, PruneProblem};
 pub use units::{PruneCounts, PrunedFile};
 
-/// Prunes the file `data`. Each compressed bundle may take `limit` bytes of memory.
+/// Prunes the file `data`. The content of a compressed bundle or offload binary may have `limit` bytes.
+///
+/// Contents are unpacked to others of the scratch's kind, one after the other. `scratch` keeps what was compressed anew or
+/// decompressed: the pieces of the new file refer to it as input 1.
 ///
 /// If no image is removed, the new file is the old one.
 ///
 /// # Errors
 ///
 /// Fails if the format is not supported, the file has no device images that can be pruned, or it is damaged or refers
-/// to its images in an unknown way.
+/// to its images in an unknown way; if a scratch cannot be written.
 pub fn prune<'d, R: ReadAt<'d>>(
     data: R,
     choice: &PruneChoice,
     limit: u64,
+    scratch: &Scratch,
 ) -> Result<PrunedFile, PruneError> {
+    let job = PruneJob {
+        choice,
+        limit,
+        scratch,
+    };
     let size = data.size().unwrap_or(0);
     match Magic::at(data, 0..size) {
-        Magic::Archive | Magic::ThinArchive => archive::archive(data, choice, limit),
-        _ => member::file(data, choice, limit),
+        Magic::Archive | Magic::ThinArchive => archive::archive(data, job),
+        _ => member::file(data, job),
     }
 }
 

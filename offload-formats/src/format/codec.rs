@@ -250,7 +250,7 @@ impl<B: BufRead> Read for BoundedStream<B> {
 }
 
 /// A range of some data as a stream that asks for each byte once.
-pub(super) struct OnceStream<'d, R> {
+pub(crate) struct OnceStream<'d, R> {
     cursor: Cursor<'d, R>,
     buffer: Vec<u8>,
     /// Number of bytes of the buffer that were consumed.
@@ -259,7 +259,7 @@ pub(super) struct OnceStream<'d, R> {
 
 impl<'d, R: ReadAt<'d>> OnceStream<'d, R> {
     /// Streams from the cursor's position.
-    pub(super) fn new(cursor: Cursor<'d, R>) -> Self {
+    pub(crate) fn new(cursor: Cursor<'d, R>) -> Self {
         Self {
             cursor,
             buffer: Vec::new(),

@@ -28,7 +28,7 @@ pub mod bundle;
 pub mod bundle_text;
 pub mod bundles;
 pub mod bytes;
-mod codec;
+pub(crate) mod codec;
 pub mod compressed_bundle;
 #[cfg(feature = "tools")]
 pub mod device_text;

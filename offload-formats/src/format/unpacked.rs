@@ -3,6 +3,7 @@
 //! Readers of compressed containers write their contents to a [`Scratch`], one after the other, and go on with
 //! [`Unpacked`], a range of it. One file is enough for any number of contents.
 
+use std::any::Any;
 use std::fmt;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -11,9 +12,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::bytes::{ReadCache, Source};
 
 /// A file that keeps unpacked bytes.
-pub trait ScratchFile: Read + Write + Seek + Send {}
+pub trait ScratchFile: Read + Write + Seek + Send {
+    /// Returns the file for [`Scratch::file`].
+    fn as_any(&self) -> &dyn Any;
+}
 
-impl<F: Read + Write + Seek + Send> ScratchFile for F {}
+impl<F: Read + Write + Seek + Send + 'static> ScratchFile for F {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
 
 type Create = dyn Fn() -> io::Result<Box<dyn ScratchFile>> + Send + Sync;
 
@@ -45,6 +53,14 @@ impl Scratch {
     #[must_use]
     pub fn in_memory() -> Self {
         Self::new(|| Ok(Box::new(Cursor::new(Vec::new()))))
+    }
+
+    /// Returns the file, for callers that copy from it; `None` if nothing was kept, or the file is of another type.
+    #[must_use]
+    pub fn file<F: Clone + 'static>(&self) -> Option<F> {
+        let kept = self.kept();
+        let file = kept.file.as_ref()?;
+        (**file).as_any().downcast_ref::<F>().cloned()
     }
 
     /// Returns another scratch of the same kind. Its bytes go when its last clone does.
@@ -81,6 +97,38 @@ impl Scratch {
         })?;
         let scratch = self.clone();
         Ok(Unpacked { scratch, range })
+    }
+
+    /// Keeps the bytes that `write` writes, however many. Meanwhile this scratch keeps nothing else.
+    ///
+    /// # Errors
+    ///
+    /// Those of `write`, and if the file cannot be created.
+    #[cfg(feature = "tools")]
+    pub(crate) fn keep_written<E: From<io::Error>>(
+        &self,
+        write: impl FnOnce(&mut ScratchEnd<'_>) -> Result<(), E>,
+    ) -> Result<Unpacked, E> {
+        let start = self.keep::<E>(0, |_| Ok(()))?.range.start;
+        let mut end = ScratchEnd {
+            scratch: self,
+            start,
+            position: 0,
+            size: 0,
+        };
+        write(&mut end)?;
+        let size = end.size;
+        self.keep(size, |_| Ok(()))
+    }
+
+    /// Returns all bytes that are kept.
+    #[cfg(feature = "tools")]
+    #[must_use]
+    pub fn all(&self) -> Unpacked {
+        Unpacked {
+            scratch: self.clone(),
+            range: 0..self.kept().end,
+        }
     }
 
     /// Calls `use_file` with the file at an offset.
@@ -127,6 +175,46 @@ impl Write for ScratchWriter<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Writes after the last bytes of a scratch. Positions are from there.
+#[cfg(feature = "tools")]
+#[derive(Debug)]
+pub(crate) struct ScratchEnd<'a> {
+    scratch: &'a Scratch,
+    /// Offset of the first byte in the file of the scratch.
+    start: u64,
+    position: u64,
+    /// Number of bytes up to the last one that was written.
+    size: u64,
+}
+
+#[cfg(feature = "tools")]
+impl Write for ScratchEnd<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let offset = self.start.saturating_add(self.position);
+        let written = self.scratch.at(offset, |file| file.write(bytes))?;
+        self.position = self.position.saturating_add(written as u64);
+        self.size = self.size.max(self.position);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(feature = "tools")]
+impl Seek for ScratchEnd<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let position = match to {
+            SeekFrom::Start(offset) => Some(offset),
+            SeekFrom::Current(by) => self.position.checked_add_signed(by),
+            SeekFrom::End(by) => self.size.checked_add_signed(by),
+        };
+        self.position = position.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.position)
     }
 }
 
@@ -183,6 +271,10 @@ impl Unpacked {
         let end = offset.checked_add(buffer.len() as u64)?;
         if end > self.size() {
             return None;
+        }
+        // The file of an empty scratch does not exist.
+        if buffer.is_empty() {
+            return Some(());
         }
         let offset = self.range.start.checked_add(offset)?;
         let read = self.scratch.at(offset, |file| file.read_exact(buffer));
@@ -290,6 +382,12 @@ mod tests {
         let outer = scratch.keep(3, |out| out.write_all(b"out")).unwrap();
         let inner = scratch.keep(3, |out| out.write_all(&outer.read(&(0..3)).unwrap()));
         assert_eq!(inner.unwrap(), outer);
+        assert!(Scratch::in_memory().file::<Cursor<Vec<u8>>>().is_none());
+        let other = scratch.another();
+        other.keep(1, |out| out.write_all(b"a")).unwrap();
+        let file = other.file::<Cursor<Vec<u8>>>().unwrap();
+        assert_eq!(file.into_inner(), b"a");
+        assert!(other.file::<Vec<u8>>().is_none());
         let failing = Scratch::new(|| Err(io::ErrorKind::StorageFull.into()));
         let problem = failing.keep(1, |out| out.write_all(b"a")).unwrap_err();
         assert_eq!(problem.kind(), io::ErrorKind::StorageFull);

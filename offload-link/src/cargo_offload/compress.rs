@@ -17,7 +17,7 @@ use super::inputs::{InputLine, OpenInput};
 use super::limit_option::LimitOption;
 use super::prune::write;
 use super::text::{self, NAME};
-use crate::{decompressed, json as json_text};
+use crate::{decompressed, files, json as json_text};
 
 /// Compresses bundles for HIP: files of bundles, and those in programs and shared libraries.
 ///
@@ -153,7 +153,7 @@ fn recompress(
             "`--output` needs exactly one input file\nhint: `--in-place` replaces several files",
         ));
     }
-    let limit = options.limit.value()?.memory();
+    let limit = options.limit.value()?.files();
     let mut files = Vec::new();
     let done = options.input.each(|input| {
         let file = recompress_file(options, input, how, limit)?;
@@ -188,19 +188,15 @@ fn recompress_file(
             hint: `cargo offload extract` writes the images to files",
         ));
     }
-    let changed = prune(&cache, &PruneChoice::recompress(how), limit).map_err(|error| {
-        let hint = match error.problem.is_limit() {
-            true => format!("\nhint: {}", decompressed::hint()),
-            false => String::new(),
-        };
-        wrong(&format_args!("{error}{hint}"))
-    })?;
+    let (choice, contents) = (PruneChoice::recompress(how), files::scratch());
+    let changed = prune(&cache, &choice, limit, &contents)
+        .map_err(|error| wrong(&decompressed::with_hint(&error)))?;
     // Parsers take a failed read for the end of the file.
-    crate::files::check().map_err(CargoOffloadError::unread)?;
+    files::check().map_err(CargoOffloadError::unread)?;
     // One of the two is given.
     let output = options.output.as_deref().unwrap_or(name);
     if options.output.is_some() || changed.counts.recompressed > 0 {
-        write(input, &changed, output)?;
+        write(input, &changed, &contents, output)?;
     }
     Ok(RecompressedFile {
         file: input.name.to_string_lossy().into_owned(),

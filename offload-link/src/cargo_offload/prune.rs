@@ -17,18 +17,17 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use offload_formats::container::prune::{
-    PruneChoice, PruneCounts, PruneError, PrunedFile, PtxChoice, prune,
-};
+use offload_formats::container::prune::{PruneChoice, PruneCounts, PrunedFile, PtxChoice, prune};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadCache;
+use offload_formats::format::unpacked::Scratch;
 
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::inputs::{InputLine, OpenInput, Origin};
 use crate::cargo_offload::limit_option::LimitOption;
 use crate::cargo_offload::text;
 use crate::decompressed::DecompressionLimit;
-use crate::{decompressed, json as json_text, say};
+use crate::{decompressed, files, json as json_text, say};
 use report::{PruneDocument, PruneReport};
 use tree::PrunedTree;
 
@@ -180,7 +179,8 @@ impl Pruner<'_> {
             drop(cache);
             return self.zip(input, output);
         }
-        let pruned = match prune(&cache, &self.choice, self.limit.memory()) {
+        let contents = files::scratch();
+        let pruned = match prune(&cache, &self.choice, self.limit.files(), &contents) {
             Ok(pruned) => pruned,
             Err(error) if input.origin == Origin::Searched && error.problem.is_without_images() => {
                 return Ok(None);
@@ -190,11 +190,11 @@ impl Pruner<'_> {
                 say::warning("cargo offload prune", &text);
                 return Ok(None);
             }
-            Err(error) => return Err(wrong(name, &with_hint(&error))),
+            Err(error) => return Err(wrong(name, &decompressed::with_hint(&error))),
         };
         self.check(name, &pruned.counts)?;
         if !self.is_unchanged(&pruned.counts) {
-            write(input, &pruned, output)?;
+            write(input, &pruned, &contents, output)?;
         }
         let (old, new) = ((name, input.size), (output, pruned.size));
         let left = pruned.left.iter().map(ToString::to_string).collect();
@@ -243,7 +243,7 @@ impl Pruner<'_> {
     /// Checks that images remain, and that all reads succeeded.
     fn check(&self, name: &Path, counts: &PruneCounts) -> Result<(), CargoOffloadError> {
         // Parsers take a failed read for the end of the file.
-        crate::files::check().map_err(CargoOffloadError::unread)?;
+        files::check().map_err(CargoOffloadError::unread)?;
         if counts.kept.is_empty() && !self.line.allow_empty {
             let targets: BTreeSet<&str> = counts.removed.keys().map(String::as_str).collect();
             let targets: Vec<&str> = targets.into_iter().collect();
@@ -267,26 +267,25 @@ impl Pruner<'_> {
     }
 }
 
-/// Writes the new file beside its place, compares it with the old one, and gives it its name.
+/// Writes the new file, whose input 1 is `contents`, beside its place, compares it with the old one, and gives it its name.
 pub(super) fn write(
     input: &OpenInput,
     pruned: &PrunedFile,
+    contents: &Scratch,
     output: &Path,
 ) -> Result<(), CargoOffloadError> {
     let made = new_file::beside(output)?;
-    let written = input
-        .reading
-        .file
-        .with(|old| Ok(new_file::write_checked(old, 0, pruned, made.as_file())));
+    let written = input.reading.file.with(|old| {
+        Ok(new_file::write_checked(
+            old,
+            0,
+            pruned,
+            contents,
+            made.as_file(),
+        ))
+    });
     written
         .unwrap_or_else(|error| Err(error.to_string()))
         .map_err(|problem| wrong(output, &problem))?;
     new_file::name(made, &input.reading.file, output)
-}
-
-fn with_hint(error: &PruneError) -> String {
-    match error.problem.is_limit() {
-        true => format!("{error}\nhint: {}", decompressed::hint()),
-        false => error.to_string(),
-    }
 }

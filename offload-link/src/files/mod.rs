@@ -23,7 +23,7 @@ pub(crate) use copy::{CopyError, copy_range, shrunk};
 pub(crate) use failure::{ReadFailure, check};
 pub(crate) use opened::Opened;
 pub(crate) use reading::{Here, Reading};
-pub(crate) use scratch::{CopiedScratch, scratch};
+pub(crate) use scratch::{file_of, reading_of, scratch};
 pub(crate) use stamp::Stamp;
 pub(crate) use thin::{MemberError, Nesting, ThinMember, open_member};
 pub(crate) use write::{read_pieces, write_beside, write_pieces, write_pieces_beside};

@@ -3,51 +3,36 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use offload_formats::format::unpacked::Scratch;
 
 use super::opened::Opened;
 use super::reading::Reading;
 
-/// Returns a scratch for data that parsers read.
+/// Returns a scratch in a temporary file.
 pub(crate) fn scratch() -> Scratch {
     Scratch::new(|| Ok(Box::new(NotedFile(tempfile::tempfile()?.into()))))
 }
 
-/// A scratch whose data is also copied from file to file.
-pub(crate) struct CopiedScratch {
-    pub scratch: Scratch,
-    file: Arc<OnceLock<Arc<File>>>,
+/// Returns the file of a scratch that [`scratch`] made, to copy from it; `None` if nothing was kept.
+pub(crate) fn file_of(scratch: &Scratch) -> Option<Arc<File>> {
+    let noted = scratch.file::<NotedFile>();
+    noted.map(|NotedFile(file)| file)
 }
 
-impl Default for CopiedScratch {
-    fn default() -> Self {
-        let file = Arc::<OnceLock<Arc<File>>>::default();
-        let created = Arc::clone(&file);
-        let scratch = Scratch::new(move || {
-            let file = Arc::new(tempfile::tempfile()?);
-            created.get_or_init(|| Arc::clone(&file));
-            Ok(Box::new(NotedFile(file)))
-        });
-        Self { scratch, file }
-    }
-}
-
-impl CopiedScratch {
-    /// Returns the file, without cached blocks.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it does not exist, because nothing was unpacked.
-    pub(crate) fn reading(&self) -> io::Result<Rc<Reading>> {
-        let file = self.file.get().ok_or(io::ErrorKind::NotFound)?;
-        let file = Opened::new(&std::env::temp_dir(), Arc::clone(file), None);
-        Ok(Reading::new(file))
-    }
+/// Returns the file of a scratch, without cached blocks.
+///
+/// # Errors
+///
+/// Fails if it does not exist, because nothing was unpacked.
+pub(crate) fn reading_of(scratch: &Scratch) -> io::Result<Rc<Reading>> {
+    let file = file_of(scratch).ok_or(io::ErrorKind::NotFound)?;
+    Ok(Reading::new(Opened::new(&std::env::temp_dir(), file, None)))
 }
 
 /// A file that records failed reads: a parser takes one for damaged data.
+#[derive(Clone)]
 struct NotedFile(Arc<File>);
 
 impl Read for NotedFile {

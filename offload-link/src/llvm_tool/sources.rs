@@ -17,20 +17,29 @@ use std::rc::Rc;
 use super::error::LlvmToolError;
 use crate::decompressed;
 use crate::files::{
-    CopiedScratch, CopyError, Here, MemberError, Opened, Reading, Stamp, ThinMember, copy_range,
-    open_member, shrunk,
+    CopyError, Here, MemberError, Opened, Reading, Stamp, ThinMember, copy_range, open_member,
+    reading_of, scratch, shrunk,
 };
 use crate::platform::FileExt;
 
 /// Opened files, in order, and the compressed bundles in them.
-#[derive(Default)]
 pub(crate) struct Sources {
     list: Vec<Source>,
     /// File that compressed containers are unpacked to, one after the other: an archive may have more of them than a process
     /// may have open files.
-    scratch: CopiedScratch,
+    scratch: Scratch,
     /// Size of the bundles in it.
     materialized: u64,
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self {
+            list: Vec::new(),
+            scratch: scratch(),
+            materialized: 0,
+        }
+    }
 }
 
 /// A file or a compressed bundle that pieces refer to.
@@ -158,7 +167,7 @@ impl Sources {
             return Err(compressed_bundle::CompressedBundleError::Limit { claimed, limit });
         }
         let compressed = file.stream(bundle.data.clone());
-        let unpacked = self.scratch.scratch.keep(bundle.uncompressed_size, |out| {
+        let unpacked = self.scratch.keep(bundle.uncompressed_size, |out| {
             bundle.decompress_from(compressed, out).map(drop)
         })?;
         self.materialized = claimed;
@@ -168,7 +177,7 @@ impl Sources {
 
     /// Returns what keeps unpacked data for [`Self::add_unpacked`].
     pub(crate) fn scratch(&self) -> Scratch {
-        self.scratch.scratch.clone()
+        self.scratch.clone()
     }
 
     /// Adds data in [`Self::scratch`].
@@ -179,7 +188,7 @@ impl Sources {
     }
 
     fn unpacked(&self, unpacked: &Unpacked) -> io::Result<SourceFile> {
-        let file = self.scratch.reading()?;
+        let file = reading_of(&self.scratch)?;
         Ok(SourceFile::new(
             file,
             unpacked.range().start,

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::choice::PruneChoice;
 use super::error::{PruneError, PruneProblem};
+use super::job::PruneJob;
 use super::member;
 use super::units::{PruneCounts, PrunedFile};
 use crate::container::archive::{Archive, ArchiveMember};
@@ -18,8 +18,7 @@ const SIZE_FIELD: (u64, usize) = (48, 10);
 /// Prunes the members of an archive.
 pub(super) fn archive<'d, R: ReadAt<'d>>(
     data: R,
-    choice: &PruneChoice,
-    limit: u64,
+    job: PruneJob<'_>,
 ) -> Result<PrunedFile, PruneError> {
     let end = data.size().unwrap_or(0);
     let archive = Archive::parse(data, 0..end);
@@ -34,7 +33,7 @@ pub(super) fn archive<'d, R: ReadAt<'d>>(
         let Some(content) = member.content.clone() else {
             continue;
         };
-        let pruned = match member::file(Window::new(data, content.clone()), choice, limit) {
+        let pruned = match member::file(Window::new(data, content.clone()), job) {
             Ok(pruned) => pruned,
             Err(error) if error.problem.is_without_images() => continue,
             Err(error) if error.problem.is_unsupported() => {
@@ -225,8 +224,8 @@ impl<'d, R: ReadAt<'d>> ArchiveRewriter<'_, 'd, R> {
 /// Returns a piece of a member as one of the archive.
 fn moved(piece: Piece, base: u64) -> Piece {
     match piece {
-        Piece::Copy { input, range } => Piece::Copy {
-            input,
+        Piece::Copy { input: 0, range } => Piece::Copy {
+            input: 0,
             range: range.start + base..range.end + base,
         },
         piece => piece,

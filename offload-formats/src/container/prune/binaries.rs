@@ -2,15 +2,17 @@
 
 use std::ops::Range;
 
-use super::PruneProblem;
 use super::choice::PruneChoice;
-use super::units::{PruneCounts, PrunedUnit};
+use super::error::PruneProblem;
+use super::job::PruneJob;
+use super::units::{PruneCounts, PrunedUnit, new_unit};
 use crate::format::bytes::ReadAt;
 use crate::format::offload_binary::{
     self, BinaryEntry, NewBinaryEntry, OffloadBinary, OffloadBinaryVersion,
 };
-use crate::format::pieces::{Piece, to_bytes};
+use crate::format::pieces::{self, Piece, PieceSource};
 use crate::format::ptx;
+use crate::format::unpacked::{Scratch, Unpacked};
 use crate::names::LlvmRelease;
 
 /// Alignment of offload binaries in sections.
@@ -20,23 +22,25 @@ const ALIGNMENT: u64 = 8;
 pub(super) fn binary_units<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-    choice: &PruneChoice,
-    limit: u64,
+    job: PruneJob<'_>,
     counts: &mut PruneCounts,
 ) -> Result<Vec<PrunedUnit>, PruneProblem> {
     let binaries = offload_binary::walk(data, range).map_err(PruneProblem::OffloadBinary)?;
     // Those of version 1 have one image each, and an image may replace that in another one.
-    let mut unpacked = Vec::new();
+    let (mut unpacked, contents) = (Vec::new(), job.scratch.another());
     for binary in &binaries {
         unpacked.push(match &binary.compressed {
-            Some(_) => Some(binary.inflate(data, limit).map_err(PruneProblem::Inflate)?),
+            Some(_) => {
+                let content = binary.unpack(data, job.limit, &contents);
+                Some(content.map_err(PruneProblem::Inflate)?)
+            }
             None => None,
         });
     }
     let mut wholes = Vec::new();
     for (binary, bytes) in binaries.iter().zip(&unpacked) {
         wholes.push(match bytes {
-            Some(bytes) => OffloadBinary::parse(&bytes[..], 0, bytes.len() as u64)
+            Some(bytes) => OffloadBinary::parse(&bytes.open(), 0, bytes.size())
                 .map_err(PruneProblem::OffloadBinary)?,
             None => binary.clone(),
         });
@@ -46,8 +50,8 @@ pub(super) fn binary_units<'d, R: ReadAt<'d>>(
     let mut units = Vec::new();
     for ((binary, whole), bytes) in binaries.iter().zip(&wholes).zip(&unpacked) {
         let keep: Vec<bool> = match bytes {
-            Some(bytes) => keep(&bytes[..], whole, choice, &processors),
-            None => keep(data, whole, choice, &processors),
+            Some(bytes) => keep(&bytes.open(), whole, job.choice, &processors),
+            None => keep(data, whole, job.choice, &processors),
         };
         for (entry, is_kept) in whole.entries.iter().zip(&keep) {
             let name = match (entry.arch(), entry.triple()) {
@@ -57,7 +61,7 @@ pub(super) fn binary_units<'d, R: ReadAt<'d>>(
             let size = entry.image.end.saturating_sub(entry.image.start);
             counts.add(name, size, *is_kept);
         }
-        units.push(unit(binary, whole, bytes.as_deref(), &keep)?);
+        units.push(unit(binary, whole, bytes.as_ref(), &keep, job.scratch)?);
     }
     Ok(units)
 }
@@ -89,8 +93,9 @@ fn keep<'d, R: ReadAt<'d>>(
 fn unit(
     binary: &OffloadBinary,
     whole: &OffloadBinary,
-    bytes: Option<&[u8]>,
+    bytes: Option<&Unpacked>,
     keep: &[bool],
+    scratch: &Scratch,
 ) -> Result<PrunedUnit, PruneProblem> {
     let old = binary.range();
     if !keep.contains(&false) {
@@ -127,9 +132,13 @@ fn unit(
     let pieces = written(&kept, whole.version)?;
     match (bytes, &binary.compressed) {
         (Some(bytes), Some(compressed)) => {
-            let plain = to_bytes(&pieces, &[bytes]).ok_or(PruneProblem::Grew)?;
-            let packed = offload_binary::compress(&plain, compressed.method, None);
-            unit.pieces = vec![Piece::Bytes(packed.map_err(PruneProblem::WriteBinary)?)];
+            let size = pieces::size(&pieces);
+            let plain = PieceSource::new(pieces, vec![bytes.source()]);
+            let new = scratch.keep_written(|out| {
+                offload_binary::compress_to(plain, size, compressed.method, None, out)
+                    .map_err(PruneProblem::WriteBinary)
+            });
+            return Ok(new_unit(unit.old, &new?, ALIGNMENT));
         }
         _ => {
             let mut place = 0;

@@ -1,6 +1,6 @@
 //! Reasons why a file cannot be pruned.
 
-use std::fmt;
+use std::{fmt, io};
 
 use crate::container::archive::ArchiveError;
 use crate::container::elf::ElfError;
@@ -78,6 +78,11 @@ pub enum PruneProblem {
     Write(BundleWriteError),
     /// A new compressed bundle cannot be written.
     Compress(CompressedBundleWriteError),
+    /// The scratch cannot be created.
+    Scratch {
+        /// Kind of the system's error.
+        kind: io::ErrorKind,
+    },
     /// Bytes after the last bundle that are not zero.
     Trailing {
         /// Offset of the bytes.
@@ -128,6 +133,19 @@ impl PruneProblem {
             self,
             Self::Compressed(CompressedBundleError::Limit { .. })
                 | Self::Inflate(InflateError::Limit { .. })
+        )
+    }
+
+    /// Tells whether unpacked or new contents cannot be written.
+    #[must_use]
+    pub fn is_output(&self) -> bool {
+        matches!(
+            self,
+            Self::Compressed(CompressedBundleError::Output { .. })
+                | Self::Inflate(InflateError::Output { .. })
+                | Self::Compress(CompressedBundleWriteError::Output { .. })
+                | Self::WriteBinary(OffloadBinaryWriteError::Output { .. })
+                | Self::Scratch { .. }
         )
     }
 
@@ -234,6 +252,7 @@ impl fmt::Display for PruneProblem {
             ),
             Self::Write(problem) => problem.fmt(f),
             Self::Compress(problem) => problem.fmt(f),
+            Self::Scratch { kind } => write!(f, "cannot create a temporary file: {kind}"),
             Self::Trailing { offset, size } => {
                 write!(f, "{size:#x} bytes at offset {offset:#x} are not a bundle")
             }
@@ -262,3 +281,10 @@ impl fmt::Display for PruneProblem {
 
 impl std::error::Error for PruneError {}
 impl std::error::Error for PruneProblem {}
+
+impl From<io::Error> for PruneProblem {
+    fn from(problem: io::Error) -> Self {
+        let kind = problem.kind();
+        Self::Scratch { kind }
+    }
+}

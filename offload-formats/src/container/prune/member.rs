@@ -1,10 +1,9 @@
 //! A file that is not an archive, and may be a member of one.
 
-use super::PruneProblem;
 use super::binaries::binary_units;
-use super::choice::PruneChoice;
 use super::elf_headers::ElfHeaders;
-use super::error::PruneError;
+use super::error::{PruneError, PruneProblem};
+use super::job::PruneJob;
 use super::units::{PruneCounts, PrunedFile, units};
 use super::{object, rewrite};
 use crate::container::object_bundle::BUNDLE_SECTION;
@@ -15,8 +14,7 @@ use crate::format::pieces::Piece;
 /// Prunes an ELF file, or a file of units.
 pub(super) fn file<'d, R: ReadAt<'d>>(
     data: R,
-    choice: &PruneChoice,
-    limit: u64,
+    job: PruneJob<'_>,
 ) -> Result<PrunedFile, PruneError> {
     let size = data.size().unwrap_or(0);
     match Magic::at(data, 0..size) {
@@ -27,12 +25,12 @@ pub(super) fn file<'d, R: ReadAt<'d>>(
                 return Err(PruneError::whole(PruneProblem::BundleSections));
             }
             match headers.is_object() {
-                true => object::object(data, &headers, choice, limit),
-                false => rewrite::linked(data, &headers, choice, limit),
+                true => object::object(data, &headers, job),
+                false => rewrite::linked(data, &headers, job),
             }
         }
         Magic::Bundle | Magic::CompressedBundle | Magic::Fatbin | Magic::OffloadBinary => {
-            containers(data, choice, limit).map_err(PruneError::whole)
+            containers(data, job).map_err(PruneError::whole)
         }
         Magic::Archive | Magic::ThinArchive => Err(PruneError::whole(PruneProblem::NestedArchive)),
         _ => Err(PruneError::whole(PruneProblem::Format)),
@@ -40,17 +38,16 @@ pub(super) fn file<'d, R: ReadAt<'d>>(
 }
 
 /// Prunes a file that consists of units.
-fn containers<'d, R: ReadAt<'d>>(
-    data: R,
-    choice: &PruneChoice,
-    limit: u64,
-) -> Result<PrunedFile, PruneProblem> {
+fn containers<'d, R: ReadAt<'d>>(data: R, job: PruneJob<'_>) -> Result<PrunedFile, PruneProblem> {
     let mut counts = PruneCounts::default();
     let size = data.size().unwrap_or(0);
     let units = match Magic::at(data, 0..size) {
-        Magic::OffloadBinary => binary_units(data, 0..size, choice, limit, &mut counts),
-        _ => units(data, 0..size, choice, limit, &mut counts),
+        Magic::OffloadBinary => binary_units(data, 0..size, job, &mut counts),
+        _ => units(data, 0..size, job, &mut counts),
     }?;
+    if counts.is_unchanged() {
+        return Ok(PrunedFile::unchanged(size, units.into_iter(), counts));
+    }
     let (mut pieces, mut end, mut copied) = (Vec::new(), 0_u64, Vec::new());
     for unit in units {
         let alignment = match unit.old.start % unit.alignment {

@@ -14,9 +14,9 @@ use std::ops::Range;
 use object::elf;
 
 use super::binaries::binary_units;
-use super::choice::PruneChoice;
 use super::elf_headers::{ElfHeaders, Relocation64, SectionHeader64, Symbol64, records};
 use super::error::{PruneError, PruneProblem};
+use super::job::PruneJob;
 use super::units::{PruneCounts, PrunedFile, PrunedUnit, is_unit_section, units};
 use crate::container::elf::SHT_LLVM_OFFLOADING;
 use crate::format::bytes::ReadAt;
@@ -83,8 +83,7 @@ impl ObjectSection {
 pub(super) fn object<'d, R: ReadAt<'d>>(
     data: R,
     headers: &ElfHeaders,
-    choice: &PruneChoice,
-    limit: u64,
+    job: PruneJob<'_>,
 ) -> Result<PrunedFile, PruneError> {
     let mut counts = PruneCounts::default();
     let mut sections = Vec::new();
@@ -98,10 +97,10 @@ pub(super) fn object<'d, R: ReadAt<'d>>(
         let here = |problem| PruneError::in_section(name, problem);
         let units = match Magic::at(data, header.range()) {
             Magic::OffloadBinary if header.kind == SHT_LLVM_OFFLOADING => {
-                binary_units(data, header.range(), choice, limit, &mut counts)
+                binary_units(data, header.range(), job, &mut counts)
             }
             Magic::Bundle | Magic::CompressedBundle | Magic::Fatbin if is_named => {
-                units(data, header.range(), choice, limit, &mut counts)
+                units(data, header.range(), job, &mut counts)
             }
             _ => continue,
         };

@@ -1,22 +1,25 @@
 //! Bundles with another compression.
 
+use std::io::Read;
 use std::ops::Range;
 
 use super::choice::Recompression;
 use super::error::PruneProblem;
+use super::job::PruneJob;
 use crate::format::bytes::{Cursor, ReadAt};
-use crate::format::compressed_bundle::{self, CompressedBundle, CompressedBundleError};
+use crate::format::codec::OnceStream;
+use crate::format::compressed_bundle::{self, CompressedBundle, Compression};
 use crate::format::magic::Magic;
+use crate::format::pieces::{Piece, PieceSource};
+use crate::format::unpacked::Unpacked;
 
-/// Returns the bundle at a range with another compression; `None` if it stays as it is. Neither the bundle nor its unpacked
-/// bytes may exceed `limit`.
+/// Returns the bundle at a range with another compression; `None` if it stays as it is.
 pub(super) fn recompressed<'d, R: ReadAt<'d>>(
     data: R,
     range: &Range<u64>,
     how: Recompression,
-    limit: u64,
-) -> Result<Option<Vec<u8>>, PruneProblem> {
-    let size = range.end.saturating_sub(range.start);
+    job: PruneJob<'_>,
+) -> Result<Option<Unpacked>, PruneProblem> {
     let old = match Magic::at(data, range.clone()) {
         Magic::CompressedBundle => {
             let old = CompressedBundle::parse(data, range.start, range.end);
@@ -24,34 +27,47 @@ pub(super) fn recompressed<'d, R: ReadAt<'d>>(
         }
         _ => None,
     };
-    let plain = match (&old, how) {
-        (None, Recompression::Decompress) => return Ok(None),
+    let unpack = |old: &CompressedBundle, scratch| {
+        let content = old.unpack(data, job.limit, scratch);
+        content.map_err(PruneProblem::Compressed)
+    };
+    match (old, how) {
+        (None, Recompression::Decompress) => Ok(None),
+        (Some(old), Recompression::Decompress) => unpack(&old, job.scratch).map(Some),
         (Some(old), Recompression::Compress(how))
             if (old.version, old.method) == (how.version, how.method) && how.level.is_none() =>
         {
-            return Ok(None);
+            Ok(None)
         }
-        (Some(old), _) => old
-            .decompress(data, limit)
-            .map_err(PruneProblem::Compressed)?,
-        (None, _) if size > limit => {
-            let claimed = size;
-            let problem = CompressedBundleError::Limit { claimed, limit };
-            return Err(PruneProblem::Compressed(problem));
+        // One of an unsuitable version must change, even if it grows.
+        (Some(old), Recompression::Compress(how)) => {
+            let content = unpack(&old, &job.scratch.another())?;
+            let size = content.size();
+            let copy = Piece::Copy {
+                input: 0,
+                range: 0..size,
+            };
+            let bytes = PieceSource::new(vec![copy], vec![content.source()]);
+            compressed_copy(job, how, size, bytes).map(Some)
         }
-        (None, _) => {
-            let bytes = Cursor::new(data, range.clone()).read(size, "bundle");
-            bytes.map_err(PruneProblem::Outside)?.to_vec()
-        }
-    };
-    match how {
-        Recompression::Decompress => Ok(Some(plain)),
-        Recompression::Compress(how) => {
-            let packed =
-                compressed_bundle::compress(&plain, how).map_err(PruneProblem::Compress)?;
-            // A small bundle may grow; one of an unsuitable version must change whatever its size.
-            let is_smaller = (packed.len() as u64) < size;
-            Ok(Some(packed).filter(|_| is_smaller || old.is_some()))
+        (None, Recompression::Compress(how)) => {
+            let size = range.end.saturating_sub(range.start);
+            let bytes = OnceStream::new(Cursor::new(data, range.clone()));
+            let new = compressed_copy(job, how, size, bytes)?;
+            Ok(Some(new).filter(|new| new.size() < size))
         }
     }
+}
+
+/// Compresses a bundle of `size` bytes to the scratch.
+pub(super) fn compressed_copy(
+    job: PruneJob<'_>,
+    how: Compression,
+    size: u64,
+    bundle: impl Read,
+) -> Result<Unpacked, PruneProblem> {
+    job.scratch.keep_written(|out| {
+        let header = compressed_bundle::compress_to(how, size, bundle, out);
+        header.map(drop).map_err(PruneProblem::Compress)
+    })
 }

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use object::elf;
 
-use super::choice::PruneChoice;
 use super::elf_headers::{
     DynamicEntry, ElfHeaders, ProgramHeader64, SectionHeader64, Symbol64, records,
 };
 use super::error::{PruneError, PruneProblem};
+use super::job::PruneJob;
 use super::layout::{MovedBlock, PruneLayout, UnitSection};
 use super::pointers::{AddressMap, pointers};
 use super::tables::ImageTables;
@@ -23,8 +23,7 @@ use crate::format::pieces::Piece;
 pub(super) fn linked<'d, R: ReadAt<'d>>(
     data: R,
     headers: &ElfHeaders,
-    choice: &PruneChoice,
-    limit: u64,
+    job: PruneJob<'_>,
 ) -> Result<PrunedFile, PruneError> {
     let (mut sections, mut counts) = (Vec::new(), PruneCounts::default());
     for name in UNIT_SECTIONS.into_iter().chain([LARGE_SECTION]) {
@@ -39,14 +38,14 @@ pub(super) fn linked<'d, R: ReadAt<'d>>(
         let parts = unit_parts(data, name.as_bytes(), header.range());
         let mut all = Vec::new();
         for part in parts.map_err(here)? {
-            all.extend(units(data, part, choice, limit, &mut counts).map_err(here)?);
+            all.extend(units(data, part, job, &mut counts).map_err(here)?);
         }
         if !all.is_empty() {
             sections.push(UnitSection::new(headers, index, all).map_err(here)?);
         }
     }
     let (mut tables, mut left) = (ImageTables::default(), Vec::new());
-    match ImageTables::read(data, headers, choice, limit) {
+    match ImageTables::read(data, headers, job) {
         Ok((found, binaries, found_counts)) => {
             tables = found;
             sections.extend(binaries);

@@ -16,9 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use object::elf;
 
 use super::binaries::binary_units;
-use super::choice::PruneChoice;
 use super::elf_headers::{ElfHeaders, Relocation64, SectionHeader64, records};
 use super::error::{PruneError, PruneProblem};
+use super::job::PruneJob;
 use super::layout::{PruneLayout, UnitSection};
 use super::pointers::{ADDEND, RelocationKind, Words, packed_addresses, symbol_values};
 use super::units::{PruneCounts, is_unit_section};
@@ -72,8 +72,7 @@ impl ImageTables {
     pub(super) fn read<'d, R: ReadAt<'d>>(
         data: R,
         headers: &ElfHeaders,
-        choice: &PruneChoice,
-        limit: u64,
+        job: PruneJob<'_>,
     ) -> Result<(Self, Vec<UnitSection>, PruneCounts), PruneError> {
         let (mut sections, mut counts) = (Vec::new(), PruneCounts::default());
         let mut images = BTreeMap::new();
@@ -85,10 +84,10 @@ impl ImageTables {
                 continue;
             }
             let here = |problem| PruneError::in_section(headers.name(index), problem);
-            if choice.recompression().is_some() {
+            if job.choice.recompression().is_some() {
                 return Err(here(PruneProblem::LinkedTable));
             }
-            let units = binary_units(data, header.range(), choice, limit, &mut counts);
+            let units = binary_units(data, header.range(), job, &mut counts);
             let units = units.map_err(here)?;
             images.extend(images_of(data, header).map_err(here)?);
             sections.push(UnitSection::of_table(headers, index, units).map_err(here)?);

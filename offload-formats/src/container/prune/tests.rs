@@ -1,7 +1,12 @@
 use super::*;
 
 use crate::format::bundle::{self, BundleImage};
+use crate::format::offload_binary::{
+    self, Method, NewBinaryEntry, OffloadBinary, OffloadBinaryVersion,
+};
 use crate::format::pieces::to_bytes;
+use crate::names::LlvmRelease;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
@@ -14,8 +19,11 @@ fn keep(names: &[&str]) -> PruneChoice {
 }
 
 fn bytes(file: &[u8], choice: &PruneChoice) -> Vec<u8> {
-    let pruned = prune(file, choice, 1 << 20).unwrap();
-    let bytes = to_bytes(&pruned.pieces, &[file]).unwrap();
+    let scratch = Scratch::in_memory();
+    let pruned = prune(file, choice, 1 << 20, &scratch).unwrap();
+    let new = scratch.all();
+    let new = new.read(&(0..new.size())).unwrap();
+    let bytes = to_bytes(&pruned.pieces, &[file, &new]).unwrap();
     assert_eq!(bytes.len() as u64, pruned.size);
     for (old, new) in &pruned.copied {
         let part = |bytes: &[u8], range: &Range<u64>| {
@@ -48,10 +56,41 @@ fn keeps_headers_and_images_of_fat_binaries() {
     expected[8..16].copy_from_slice(&(0xbf8_u64 - 16).to_le_bytes());
     assert!(bytes(FATBIN, &keep(&["sm_80"])) == expected);
     // `sm_90` can use neither.
-    let pruned = prune(FATBIN, &keep(&["sm_90"]), 0).unwrap();
+    let pruned = prune(FATBIN, &keep(&["sm_90"]), 0, &Scratch::in_memory()).unwrap();
     assert!(pruned.counts.kept.is_empty());
     assert_eq!(pruned.counts.empty, 1);
     assert_eq!(pruned.size, 16);
+}
+
+const GFX906: &[(&[u8], &[u8])] = &[(b"arch", b"gfx906")];
+const GFX908: &[(&[u8], &[u8])] = &[(b"arch", b"gfx908")];
+
+#[test]
+fn reads_the_compressed_offload_binaries_that_it_writes() {
+    let version = OffloadBinaryVersion::from_raw(3).unwrap();
+    let mut paddings = BTreeSet::new();
+    for size in 1..40 {
+        let image: Vec<u8> = (0..size).map(|byte: u8| byte.wrapping_mul(37)).collect();
+        let entry = |strings| NewBinaryEntry {
+            image_size: image.len() as u64,
+            strings,
+            ..Default::default()
+        };
+        let entries = [entry(GFX906), entry(GFX908)];
+        let plain = offload_binary::layout(&entries, version, LlvmRelease::V22).unwrap();
+        let plain = to_bytes(&plain, &[&image, &image]).unwrap();
+        let file = offload_binary::compress(&plain, Method::Zlib, None).unwrap();
+        let pruned = bytes(&file, &keep(&["gfx906"]));
+        let all = PruneChoice::drop(Vec::new(), PtxChoice::Keep);
+        assert!(bytes(&pruned, &all) == pruned, "{size}");
+        let again = prune(&pruned[..], &all, 1 << 20, &Scratch::in_memory()).unwrap();
+        let kept = BTreeMap::from([("gfx906".to_owned(), (1, image.len() as u64))]);
+        assert_eq!(again.counts.kept, kept);
+        let binary = OffloadBinary::parse(&pruned[..], 0, pruned.len() as u64).unwrap();
+        paddings.insert(pruned.len() as u64 - binary.range().end);
+    }
+    // Each number of bytes after the compressed data was seen.
+    assert_eq!(paddings, BTreeSet::from_iter(0..8));
 }
 
 #[test]
@@ -65,7 +104,8 @@ fn survives_truncations_and_changes() {
     let bundle = bundle::to_bytes(&entries, NonZeroU64::new(4096).unwrap()).unwrap();
     for file in [&bundle[..], FATBIN] {
         let check = |bytes: &[u8]| {
-            if let Ok(pruned) = prune(bytes, &keep(&["gfx906", "sm_80"]), 1 << 20) {
+            let choice = keep(&["gfx906", "sm_80"]);
+            if let Ok(pruned) = prune(bytes, &choice, 1 << 20, &Scratch::in_memory()) {
                 assert!(to_bytes(&pruned.pieces, &[bytes]).is_some());
             }
         };

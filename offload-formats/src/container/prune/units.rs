@@ -6,15 +6,17 @@ use std::ops::Range;
 
 use super::choice::PruneChoice;
 use super::error::{PruneError, PruneProblem};
-use super::recompress::recompressed;
+use super::job::PruneJob;
+use super::recompress::{compressed_copy, recompressed};
 use crate::container::large;
-use crate::format::bundle::{self, Bundle, BundleImage, BundleLayout};
+use crate::format::bundle::{Bundle, BundleLayout};
 use crate::format::bundles::{self, AnyBundle};
 use crate::format::bytes::{Cursor, ReadAt};
-use crate::format::compressed_bundle::{self, CompressedBundle, Compression};
+use crate::format::compressed_bundle::{CompressedBundle, Compression};
 use crate::format::fatbin::{self, FatbinEntry, FatbinHeader, FatbinKind, FoundFatbin};
 use crate::format::magic::Magic;
-use crate::format::pieces::Piece;
+use crate::format::pieces::{Piece, PieceSource};
+use crate::format::unpacked::Unpacked;
 use crate::names::{EntryId, EntryKind};
 
 /// Alignment of bundles in sections, and of the images in them: the HIP runtime maps them.
@@ -35,7 +37,7 @@ pub(super) fn is_unit_section(name: &[u8]) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PrunedFile {
-    /// The new file. Input 0 is the old one.
+    /// The new file. Input 0 is the old one, input 1 the scratch.
     pub pieces: Vec<Piece>,
     /// Size of the new file in bytes.
     pub size: u64,
@@ -74,7 +76,7 @@ impl PrunedFile {
 pub(super) struct PrunedUnit {
     /// Range in the old file.
     pub old: Range<u64>,
-    /// Its replacement. Input 0 is the old file.
+    /// Its replacement. Input 0 is the old file, input 1 the scratch.
     pub pieces: Vec<Piece>,
     /// Size of the replacement in bytes.
     pub size: u64,
@@ -132,19 +134,18 @@ impl PruneCounts {
     }
 }
 
-/// Reads the units of a range and makes their replacements. Decompressed bundles may take `limit` bytes each.
+/// Reads the units of a range and makes their replacements.
 pub(super) fn units<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
-    choice: &PruneChoice,
-    limit: u64,
+    job: PruneJob<'_>,
     counts: &mut PruneCounts,
 ) -> Result<Vec<PrunedUnit>, PruneProblem> {
     if Magic::at(data, range.clone()) == Magic::Fatbin {
         let fatbins = fatbin::walk(data, range);
         let units = fatbins.map(|found| {
             let found = found.map_err(PruneProblem::Fatbin)?;
-            fatbin_unit(data, &found, choice, counts)
+            fatbin_unit(data, &found, job.choice, counts)
         });
         return units.collect();
     }
@@ -155,20 +156,15 @@ pub(super) fn units<'d, R: ReadAt<'d>>(
         return Err(PruneProblem::Trailing { offset, size });
     }
     let units = walked.bundles.into_iter().map(|bundle| {
-        let unit = unit(data, bundle, choice, limit, counts)?;
-        let Some(how) = choice.recompression() else {
+        let unit = unit(data, bundle, job, counts)?;
+        let Some(how) = job.choice.recompression() else {
             return Ok(unit);
         };
-        let new = recompressed(data, &unit.old, how, limit)?;
+        let new = recompressed(data, &unit.old, how, job)?;
         counts.recompressed += usize::from(new.is_some());
         Ok(match new {
             None => unit,
-            Some(bytes) => PrunedUnit {
-                size: bytes.len() as u64,
-                pieces: vec![Piece::Bytes(bytes)],
-                copied: Vec::new(),
-                ..unit
-            },
+            Some(new) => new_unit(unit.old, &new, unit.alignment),
         })
     });
     units.collect()
@@ -178,13 +174,12 @@ pub(super) fn units<'d, R: ReadAt<'d>>(
 fn unit<'d, R: ReadAt<'d>>(
     data: R,
     bundle: AnyBundle,
-    choice: &PruneChoice,
-    limit: u64,
+    job: PruneJob<'_>,
     counts: &mut PruneCounts,
 ) -> Result<PrunedUnit, PruneProblem> {
     match bundle {
-        AnyBundle::Plain(bundle) => plain_unit(&bundle, choice, counts),
-        AnyBundle::Compressed(bundle) => compressed_unit(data, &bundle, choice, limit, counts),
+        AnyBundle::Plain(bundle) => plain_unit(&bundle, job.choice, counts),
+        AnyBundle::Compressed(bundle) => compressed_unit(data, &bundle, job, counts),
     }
 }
 
@@ -284,44 +279,38 @@ fn whole(old: Range<u64>, alignment: u64) -> PrunedUnit {
 fn compressed_unit<'d, R: ReadAt<'d>>(
     data: R,
     compressed: &CompressedBundle,
-    choice: &PruneChoice,
-    limit: u64,
+    job: PruneJob<'_>,
     counts: &mut PruneCounts,
 ) -> Result<PrunedUnit, PruneProblem> {
-    let bytes = compressed.decompress(data, limit);
-    let bytes = bytes.map_err(PruneProblem::Compressed)?;
-    let bundle = Bundle::parse(&bytes[..], 0, bytes.len() as u64).map_err(PruneProblem::Bundle)?;
-    let mut images = Vec::new();
-    for entry in &bundle.entries {
-        let size = entry.image.end.saturating_sub(entry.image.start);
-        if keep_entry(&entry.id, size, choice, counts) {
-            let image = (&bytes[..]).read_at(entry.image.start, size);
-            images.push(BundleImage {
-                id: &entry.id,
-                image: image.expect("the reader has checked the range"),
-            });
-        }
-    }
-    if images.len() == bundle.entries.len() {
+    let content = compressed.unpack(data, job.limit, &job.scratch.another());
+    let content = content.map_err(PruneProblem::Compressed)?;
+    let bundle = Bundle::parse(&content.open(), 0, content.size()).map_err(PruneProblem::Bundle)?;
+    let plain = plain_unit(&bundle, job.choice, counts)?;
+    if plain.copied.len() == bundle.entries.len() {
         return Ok(whole(compressed.range(), PAGE));
     }
-    if images.iter().all(|image| is_host(image.id)) {
-        counts.empty += 1;
-    }
-    let plain = bundle::to_bytes(&images, alignment(&bundle)).map_err(PruneProblem::Write)?;
     let how = Compression {
         version: compressed.version,
         method: compressed.method,
         ..Compression::default()
     };
-    let packed = compressed_bundle::compress(&plain, how).map_err(PruneProblem::Compress)?;
-    Ok(PrunedUnit {
-        old: compressed.range(),
-        size: packed.len() as u64,
-        pieces: vec![Piece::Bytes(packed)],
-        alignment: PAGE,
+    let bytes = PieceSource::new(plain.pieces, vec![content.source()]);
+    let new = compressed_copy(job, how, plain.size, bytes)?;
+    Ok(new_unit(compressed.range(), &new, PAGE))
+}
+
+/// Returns a unit whose replacement is in the scratch.
+pub(super) fn new_unit(old: Range<u64>, new: &Unpacked, alignment: u64) -> PrunedUnit {
+    PrunedUnit {
+        old,
+        pieces: vec![Piece::Copy {
+            input: 1,
+            range: new.range(),
+        }],
+        size: new.size(),
+        alignment,
         copied: Vec::new(),
-    })
+    }
 }
 
 fn fatbin_unit<'d, R: ReadAt<'d>>(

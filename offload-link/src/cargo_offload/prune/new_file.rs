@@ -9,10 +9,11 @@ use offload_formats::container::prune::{PruneChoice, PruneCounts, PrunedFile, Pt
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::pieces::Piece;
+use offload_formats::format::unpacked::Scratch;
 use tempfile::NamedTempFile;
 
 use crate::cargo_offload::error::CargoOffloadError;
-use crate::files::{Opened, Reading, copy_range};
+use crate::files::{self, Opened, Reading, copy_range};
 use crate::platform::FileExt;
 
 /// Returns the error for an output.
@@ -47,7 +48,7 @@ pub(super) fn name(
     Ok(())
 }
 
-/// Writes the new content of a file or member, and compares it with the old one: the images that were copied are the
+/// Writes the new content of a file or member, whose input 1 is `contents`, and compares it with the old one: the images that were copied are the
 /// same, every pointer leads to a bundle, and the images are those that were kept.
 ///
 /// # Errors
@@ -57,10 +58,14 @@ pub(super) fn write_checked(
     old: &File,
     base: u64,
     pruned: &PrunedFile,
+    contents: &Scratch,
     new: &File,
 ) -> Result<(), String> {
     let text = |error: io::Error| error.to_string();
-    copy(&[(old, base)], &pruned.pieces, new).map_err(text)?;
+    let new_contents = files::file_of(contents);
+    let mut inputs = vec![(old, base)];
+    inputs.extend(new_contents.iter().map(|file| (&**file, 0)));
+    copy(&inputs, &pruned.pieces, new).map_err(text)?;
     let again = new.try_clone().map_err(text)?;
     if !compare((old, base), new, &pruned.copied).map_err(text)? {
         return Err("an image changed while it was copied; the file was not written".to_owned());
@@ -73,7 +78,8 @@ pub(super) fn write_checked(
 /// Reads the new content again.
 fn check(new: &std::rc::Rc<Reading>, counts: &PruneCounts, size: u64) -> Result<(), String> {
     let cache = ReadCache::new(new.part(0..size));
-    let read = prune(&cache, &keep_all(), u64::MAX).map_err(|error| error.to_string())?;
+    let read = prune(&cache, &keep_all(), u64::MAX, &files::scratch())
+        .map_err(|error| error.to_string())?;
     match read.counts.kept == counts.kept && read.size == size {
         true => Ok(()),
         false => Err("its images are not those that were kept".to_owned()),

@@ -13,6 +13,7 @@ use offload_formats::escape::terminal;
 use offload_formats::format::bytes::{ReadAt, ReadCache};
 use offload_formats::format::magic::Magic;
 use offload_formats::format::pieces::Piece;
+use offload_formats::format::unpacked::Scratch;
 use offload_formats::format::zip::{NewZipContent, ZipFile, ZipMember, ZipMethod, deflate};
 
 use super::new_file::{copy, keep_all, write_checked};
@@ -20,7 +21,7 @@ use super::record::{WheelRecord, hash};
 use crate::cargo_offload::packed::unpack_if_searched;
 use crate::decompressed;
 use crate::decompressed::DecompressionLimit;
-use crate::files::{Opened, Reading};
+use crate::files::{self, Opened, Reading};
 
 /// Largest size of `RECORD` in bytes.
 const RECORD_SIZE: u64 = 64 << 20;
@@ -52,7 +53,7 @@ pub(super) fn prune_zip(
     let mut pruner = ZipPruner {
         input,
         choice,
-        memory: limit.memory(),
+        content: limit.files(),
         members: limit.files(),
         counts: PruneCounts::default(),
         has_images: false,
@@ -137,8 +138,8 @@ impl PrunedZip {
 struct ZipPruner<'a> {
     input: &'a Rc<Reading>,
     choice: &'a PruneChoice,
-    /// Limit on a compressed bundle in memory in bytes.
-    memory: u64,
+    /// Limit on the content of a compressed bundle in bytes.
+    content: u64,
     /// Remaining limit on unpacked members in bytes.
     members: u64,
     counts: PruneCounts,
@@ -176,17 +177,15 @@ impl ZipPruner<'_> {
             self.left.push(in_member(member, text));
             return Ok(());
         }
-        let pruned = match prune(&cache, self.choice, self.memory) {
+        let contents = files::scratch();
+        let pruned = match prune(&cache, self.choice, self.content, &contents) {
             Ok(pruned) => pruned,
             Err(error) if error.problem.is_without_images() => return Ok(()),
             Err(error) if error.problem.is_unsupported() => {
                 self.left.push(in_member(member, &error.to_string()));
                 return Ok(());
             }
-            Err(error) if error.problem.is_limit() => {
-                return Err(format!("{error}\nhint: {}", decompressed::hint()));
-            }
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(decompressed::with_hint(&error)),
         };
         self.has_images = true;
         self.counts.append(&pruned.counts);
@@ -204,7 +203,7 @@ impl ZipPruner<'_> {
                 .and_then(|mut content| io::copy(&mut content, &mut io::sink()));
             checked.map_err(|error| error.to_string())?;
         }
-        self.replace(index, member, (&file, range), &pruned, record)
+        self.replace(index, member, (&file, range), (&pruned, &contents), record)
     }
 
     /// Writes the new content of a member, and changes its line in `RECORD`.
@@ -213,13 +212,13 @@ impl ZipPruner<'_> {
         index: usize,
         member: &ZipMember,
         (old, range): (&Rc<Reading>, Range<u64>),
-        pruned: &PrunedFile,
+        (pruned, contents): (&PrunedFile, &Scratch),
         record: Option<&mut WheelRecord>,
     ) -> Result<(), String> {
         let made = tempfile::tempfile().map_err(unwritten)?;
         let written = old
             .file
-            .with(|old| Ok(write_checked(old, range.start, pruned, &made)));
+            .with(|old| Ok(write_checked(old, range.start, pruned, contents, &made)));
         written.map_err(unwritten)??;
         let made = Reading::new(Opened::new(Path::new(""), made, None));
         if let Some(record) = record {
