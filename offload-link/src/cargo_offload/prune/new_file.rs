@@ -48,8 +48,8 @@ pub(super) fn name(
     Ok(())
 }
 
-/// Writes the new content of a file or member, whose input 1 is `contents`, and compares it with the old one: the images that were copied are the
-/// same, every pointer leads to a bundle, and the images are those that were kept.
+/// Writes the new content of a file or member, whose input 1 is `contents`, and compares it with the old one: the images
+/// that were copied are the same, every pointer leads to a bundle, and the images are those that were kept.
 ///
 /// # Errors
 ///
