@@ -248,6 +248,35 @@ fn prunes_compressed_bundles() {
     assert!(unit(1).windows(image.len()).any(|part| part == image));
 }
 
+#[test]
+fn says_where_contents_go_that_cannot_be_unpacked() {
+    let folder = folder();
+    let packed = compressed_bundle::compress(&unit(1), Default::default()).unwrap();
+    folder.write("packed", &packed);
+    for arguments in [
+        &["prune", "--keep=gfx90a"][..],
+        &["compress", "--method=zlib"],
+        &["decompress"],
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
+        command.arg("offload").args(arguments);
+        command.args(["packed", "-o", "new"]);
+        command
+            .current_dir(folder.root())
+            .env("TMPDIR", "/nonexistent");
+        let output = command.output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success(), "{arguments:?}");
+        let hint = "hint: set TMPDIR to a folder with enough space\n";
+        assert!(
+            error.contains("packed: ") && error.ends_with(hint),
+            "{error}"
+        );
+        assert!(!folder.path("new").exists());
+        assert!(std::fs::read(folder.path("packed")).unwrap() == packed);
+    }
+}
+
 /// Prints the magics of a registered wrapper and of the fat binary that it points to.
 const CUDA_RUNTIME: &str = r#"
 #include <stdio.h>
