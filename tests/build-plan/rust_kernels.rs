@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::comgr::comgr;
 use support::cuda_package::cuda;
-use support::dependencies;
 use support::package::{Package, text};
 use support::run;
 
@@ -29,8 +28,6 @@ pub(crate) fn package() -> Option<Package> {
     support::tool("rustweb", &["lib.rs"])?;
     support::tool("llvm22", &["clang-22", "clang"])?;
     let package = Package::new("")?;
-    // The folder above that of the profile, which is called `target` here.
-    dependencies::share_sysroots(&package.at("."));
     for (from, to) in [
         ("examples/rust-kernels/kernels", "kernels"),
         ("tests/kernels_rust", "hard"),

@@ -6,8 +6,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::ErrorKind;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -34,25 +32,7 @@ pub fn copy_into(target_dir: &Path, linker: Option<&str>, flags: &[&str]) {
     cp.arg(target_dir)
         .args(["cp", "--archive", "--update", "--reflink=auto"]);
     super::run(cp.arg(built).arg(target_dir));
-    share_sysroots(target_dir);
     COPIED.lock().unwrap().insert(copy);
-}
-
-/// Makes a target folder share the sysroots of kernels in Rust with the other tests: each takes some seconds of processor time.
-pub fn share_sysroots(target_dir: &Path) {
-    let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("offload");
-    for folder in [&*shared, target_dir] {
-        fs::create_dir_all(folder).unwrap();
-    }
-    // Cargo's mark of a target folder.
-    let mark = target_dir.join("CACHEDIR.TAG");
-    if !mark.exists() {
-        fs::write(mark, "Signature: 8a477f597d28d172789f06886806bc55\n").unwrap();
-    }
-    match symlink(&shared, target_dir.join("offload")) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => panic!("{error}"),
-        _ => {}
-    }
 }
 
 /// Builds them where a test before this one did; gives the folder of the profile.
