@@ -11,6 +11,7 @@ use support::cuda_package::cuda;
 use support::package::{Package, text};
 use support::run;
 
+/// As in a target folder of Cargo, the folder of the package.
 const OUT: &str = "target/build/pack-0123/out";
 const TARGETS: [&str; 4] = ["gfx90a", "gfx1100", "sm_80", "sm_90"];
 pub(crate) const KERNELS: [&str; 3] = ["matmul", "reduce", "saxpy"];
@@ -28,6 +29,7 @@ pub(crate) fn package() -> Option<Package> {
     support::tool("rustweb", &["lib.rs"])?;
     support::tool("llvm22", &["clang-22", "clang"])?;
     let package = Package::new("")?;
+    support::sysroots::share_in(package.folder.root());
     for (from, to) in [
         ("examples/rust-kernels/kernels", "kernels"),
         ("tests/kernels_rust", "hard"),

@@ -5,6 +5,7 @@
 //! Every program runs with `OMP_TARGET_OFFLOAD=MANDATORY` and fails by itself when a kernel did not run on a
 //! device or a result is wrong, so here only what is built and what is said is looked at.
 
+use crate::shared_build;
 use crate::small_examples::expect_in_readme;
 use crate::support;
 
@@ -112,6 +113,7 @@ fn cargo(example: &str, mode: Mode, linker: Linker, subcommand: &str, profile: &
     let folder = root().join("examples").join(example);
     let target_dir = target_dir(example, mode);
     dependencies::copy_into(&target_dir, mode.rustc_linker(), profile);
+    support::sysroots::share_in(&target_dir);
     let mut cargo = Command::new(env!("CARGO"));
     cargo
         .args([subcommand, "--target", TARGET])
@@ -288,7 +290,8 @@ fn links_the_archive_of_a_package_into_a_c_program() {
     let example = root().join("examples/device-archives");
     let folder = target_dir("device-archives", Mode::Complete);
     let (library, again) = (folder.join("lib"), folder.join("again"));
-    dependencies::copy_into(&folder, None, &["--release"]);
+    let linker = Mode::Deferred.rustc_linker();
+    dependencies::copy_into(&folder, linker, &["--release"]);
     let build = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
         command
@@ -757,13 +760,12 @@ fn cargo_offload(folder: &Path) -> Command {
     command
 }
 
-/// Cargo in a new package; all share their dependencies.
+/// Cargo in a new package.
 fn template_cargo(folder: &Path, command: &str) -> Command {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("template/target");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.arg(command).current_dir(folder);
+    shared_build::use_template_folder(&mut cargo);
     cargo
-        .env("CARGO_TARGET_DIR", target)
         .env("OMP_TARGET_OFFLOAD", "MANDATORY")
         .env("OFFLOAD_DEVICE_HIP", "/nonexistent")
         .env("OFFLOAD_DEVICE_CUDA", "/nonexistent");

@@ -243,8 +243,12 @@ fn builds_a_kit_that_runs_without_compilers() {
     };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gpu-kit");
     let kit = folder.join("kit");
-    support::dependencies::copy_into(&folder.join("build"), None, &[]);
-    let offload_link = Path::new(env!("CARGO_BIN_EXE_offload-link"));
+    let offload_link = env!("CARGO_BIN_EXE_offload-link");
+    for (name, linker) in [("build", None), ("build/archives", Some(offload_link))] {
+        support::dependencies::copy_into(&folder.join(name), linker, &[]);
+    }
+    support::sysroots::share_in(&folder.join("build"));
+    let offload_link = Path::new(offload_link);
     let output = Command::new(root().join(".ci/gpu-kit"))
         .args([&kit, &folder.join("build")])
         .arg(offload_link.parent().unwrap())

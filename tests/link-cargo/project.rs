@@ -320,6 +320,7 @@ fn prints_what_build_scripts_would_run() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut command = cargo_offload(&root.join("examples/hip-module"), &["plan"]);
     command
+        .env("CARGO_BUILD_TARGET", "x86_64-unknown-linux-gnu")
         .env("CARGO_TARGET_DIR", &target_dir)
         .env("OFFLOAD_TARGETS", "gfx90a;gfx1100");
     let text = said(&command.output().unwrap(), 0);
@@ -401,6 +402,18 @@ fn runs_cargo_with_our_linker_and_shows_progress() {
     assert_eq!(said(&output, 0), format!("{ours} gcc\n"));
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(!error.contains("Device code"), "{error}");
+    // An installed offload-link there stays: Cargo compiles everything again if the linker has another path.
+    let own = package.path().join("offload-link");
+    for is_there in [false, true] {
+        if is_there {
+            std::os::unix::fs::symlink(ours, &own).unwrap();
+        }
+        let config = format!("[target.{host}]\nlinker = {own:?}\n");
+        fs::write(package.path().join(".cargo/config.toml"), config).unwrap();
+        let output = run(&["run", "-q"], &[]);
+        let linker = if is_there { own.to_str().unwrap() } else { ours };
+        assert_eq!(said(&output, 0), format!("{linker} \n"));
+    }
     // The user's variable wins.
     let variable = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER";
     let output = run(

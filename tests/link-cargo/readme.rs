@@ -1,5 +1,6 @@
 //! The README's examples, built and run from its text.
 
+use crate::shared_build;
 use crate::support;
 
 use std::fs;
@@ -74,12 +75,11 @@ fn run(title: &str, build_script: &str, blocks: &[Block], root: &Path) {
         };
         put(name, &text);
     }
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("template/target");
     let mut cargo = Command::new(env!("CARGO"));
+    shared_build::use_template_folder(&mut cargo);
     cargo
         .args(["run", "--quiet"])
         .current_dir(folder.path())
-        .env("CARGO_TARGET_DIR", target)
         .env("OMP_TARGET_OFFLOAD", "MANDATORY");
     let output = cargo.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

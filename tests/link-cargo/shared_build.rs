@@ -1,4 +1,4 @@
-//! One build folder for small examples: what they depend on is compiled once.
+//! Build folders for small examples and for packages from templates: what they depend on is compiled once.
 //!
 //! Cargo builds one of them at a time. Each is a package of its own, so none replaces what another one has built; programs have
 //! the names of their packages.
@@ -39,6 +39,17 @@ pub(crate) fn cargo_offload(name: &str, subcommand: &str) -> Command {
     let mut cargo = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
     cargo.arg("offload").env("CARGO", env!("CARGO"));
     command(name, cargo, subcommand)
+}
+
+/// Makes `cargo` build a new package in a folder that such packages share.
+pub(crate) fn use_template_folder(cargo: &mut Command) {
+    let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("template/target");
+    dependencies::copy_into(&target_dir, None, &[]);
+    support::sysroots::share_in(&target_dir);
+    // As with `--target`.
+    cargo
+        .env("CARGO_BUILD_TARGET", TARGET)
+        .env("CARGO_TARGET_DIR", target_dir);
 }
 
 fn command(name: &str, mut cargo: Command, subcommand: &str) -> Command {

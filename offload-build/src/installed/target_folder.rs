@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 /// Returns the folder for files that packages share, `offload` in Cargo's target folder; `None` if `out` is not an
 /// `OUT_DIR` of Cargo, and on systems without locks that end with their process.
 ///
+/// If `offload` is a link, the result is the folder that it leads to: paths are part of command lines, so several target
+/// folders share files only under one path.
+///
 /// Cargo's `OUT_DIR` is `<target>/[<triple>/]<profile>/build/<package>-<hash>/out`, and a file marks the target folder.
 pub(crate) fn shared_folder(out: &Path) -> Option<PathBuf> {
     const MARK: &str = "CACHEDIR.TAG";
@@ -15,7 +18,11 @@ pub(crate) fn shared_folder(out: &Path) -> Option<PathBuf> {
     }
     let mut roots = build.ancestors().skip(2).take(2);
     let root = roots.find(|root| root.join(MARK).is_file())?;
-    Some(root.join("offload"))
+    let folder = root.join("offload");
+    Some(match folder.is_symlink() {
+        true => folder.canonicalize().unwrap_or(folder),
+        false => folder,
+    })
 }
 
 #[cfg(test)]
@@ -44,6 +51,22 @@ mod tests {
             "a/b/c/build/k-01/out",
         ] {
             assert_eq!(place(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn follows_a_link_to_a_folder_that_target_folders_share() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let shared = root.join("shared");
+        std::fs::create_dir(&shared).unwrap();
+        for name in ["one", "other"] {
+            let target = root.join(name);
+            std::fs::create_dir(&target).unwrap();
+            std::fs::write(target.join("CACHEDIR.TAG"), "").unwrap();
+            std::os::unix::fs::symlink(&shared, target.join("offload")).unwrap();
+            let found = shared_folder(&target.join("debug/build/k-01/out"));
+            assert_eq!(found.as_ref(), Some(&shared));
         }
     }
 }

@@ -102,6 +102,13 @@ fn offload_link() -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
+/// Tells whether there is a program at an absolute path, or PATH has one of this name.
+fn is_installed(program: &Path) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // A folder joined with an absolute path is that path.
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
 /// Returns the triples that programs are built for: those of `--target`, else the configured one, else this machine's.
 fn hosts(options: &[OsString], settings: &CargoSettings) -> Result<Vec<String>, CargoOffloadError> {
     let mut named = Vec::new();
@@ -127,7 +134,8 @@ fn hosts(options: &[OsString], settings: &CargoSettings) -> Result<Vec<String>, 
     Ok(named)
 }
 
-/// Returns the variables that make `linker` link for `host`. A linker that Cargo's files name is the one that it drives.
+/// Returns the variables that make `linker` link for `host`. A linker that Cargo's files name is the one that it drives, or
+/// an `offload-link` that takes its place: under another path Cargo would compile all dependencies again.
 fn linker_variables(
     host: &str,
     linker: &Path,
@@ -141,6 +149,9 @@ fn linker_variables(
     let driver = format!("OFFLOAD_CC_{}", host.replace(['-', '.'], "_"));
     if let Some(configured) = settings.linker(host) {
         let is_ours = configured.file_stem() == linker.file_stem();
+        if is_ours && is_installed(&configured) {
+            return Vec::new();
+        }
         if !is_ours && std::env::var_os(&driver).is_none() {
             variables.push((driver, configured.into()));
         }
