@@ -1,6 +1,5 @@
-//! The examples, built and run as a user would: both registrations, three linkers, three profiles, and as
-//! program, test, shared library and static library of a C program; with `OFFLOAD_TEST_ALL=1` each linker in each
-//! profile.
+//! The examples, built and run as a user would: both registrations, three linkers, and as program, test, shared library and
+//! static library of a C program; with `OFFLOAD_TEST_ALL=1` each linker in each of three profiles.
 //!
 //! Every program runs with `OMP_TARGET_OFFLOAD=MANDATORY` and fails by itself when a kernel did not run on a
 //! device or a result is wrong, so here only what is built and what is said is looked at.
@@ -68,21 +67,20 @@ impl Linker {
 /// The folder of what is built, and what Cargo is told.
 type Profile = (&'static str, &'static [&'static str]);
 
-const RELEASE: Profile = ("release", &["--release"]);
-const PROFILES: [Profile; 3] = [
-    ("debug", &[]),
-    RELEASE,
-    (
-        "release",
-        &["--release", "--config", "profile.release.lto=\"fat\""],
-    ),
-];
+const DEBUG: Profile = ("debug", &[]);
+const FAT: Profile = (
+    "release",
+    &["--release", "--config", "profile.release.lto=\"fat\""],
+);
+const PROFILES: [Profile; 3] = [DEBUG, ("release", &["--release"]), FAT];
 
-/// Each linker with the profiles that it is tested in: all of them for rustc's own.
+/// Each linker with the profiles that it is tested in; without `OFFLOAD_TEST_ALL=1` the two that differ most for rustc's
+/// own, because each profile compiles dependencies of its own.
 fn shapes() -> impl Iterator<Item = (Linker, Profile)> {
-    let profiles = |linker| match support::tests_all() || linker == Linker::RustLld {
-        true => &PROFILES[..],
-        false => &[RELEASE],
+    let profiles = |linker| match (support::tests_all(), linker) {
+        (true, _) => &PROFILES[..],
+        (false, Linker::RustLld) => &[DEBUG, FAT],
+        (false, _) => &[DEBUG],
     };
     LINKERS.into_iter().flat_map(move |linker| {
         profiles(linker)
@@ -91,12 +89,9 @@ fn shapes() -> impl Iterator<Item = (Linker, Profile)> {
     })
 }
 
-/// For a test of what hangs on neither: every shape with `OFFLOAD_TEST_ALL=1`, otherwise what a user builds first, and what
-/// moves the most.
+/// For a test of what hangs on neither: every shape with `OFFLOAD_TEST_ALL=1`, otherwise those of rustc's own linker.
 fn some_shapes() -> impl Iterator<Item = (Linker, Profile)> {
-    shapes().filter(|(linker, (_, flags))| {
-        support::tests_all() || *linker == Linker::RustLld && *flags != ["--release"]
-    })
+    shapes().filter(|(linker, _)| support::tests_all() || *linker == Linker::RustLld)
 }
 
 fn root() -> PathBuf {
@@ -291,11 +286,13 @@ fn links_the_archive_of_a_package_into_a_c_program() {
     let folder = target_dir("device-archives", Mode::Complete);
     let (library, again) = (folder.join("lib"), folder.join("again"));
     let linker = Mode::Deferred.rustc_linker();
-    dependencies::copy_into(&folder, linker, &["--release"]);
+    let (_, flags) = FAT;
+    dependencies::copy_into(&folder, linker, flags);
     let build = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
         command
             .args(["offload", "build"])
+            .args(flags)
             .args(arguments)
             .env("CARGO", env!("CARGO"))
             .env("CARGO_TARGET_DIR", &folder)
@@ -313,11 +310,11 @@ fn links_the_archive_of_a_package_into_a_c_program() {
         lines.concat()
     };
     let _ = std::fs::remove_dir_all(&library);
-    let printed = build(&["--release", "--out", library.to_str().unwrap()]);
+    let printed = build(&["--out", library.to_str().unwrap()]);
     assert_eq!(printed, said(&library));
     // What was up to date is installed, too.
     let _ = std::fs::remove_dir_all(&again);
-    let printed = build(&[&format!("--out={}", again.display()), "--release"]);
+    let printed = build(&[&format!("--out={}", again.display())]);
     assert_eq!(printed, said(&again));
     for name in names {
         let [one, other] =

@@ -36,15 +36,15 @@ fn holds_an_image_for_each_target_with_every_kernel() {
     }
     let has_ptxas = support::tool("cuda", &["ptxas"]).is_some();
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("images");
-    support::dependencies::copy_into(&target, None, &["--release"]);
+    support::dependencies::copy_into(&target, None, &[]);
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/openmp-saxpy");
     let mut cargo = Command::new(env!("CARGO"));
     cargo
-        .args(["build", "--release"])
+        .args(["build", "--target", "x86_64-unknown-linux-gnu"])
         .current_dir(example)
         .env("CARGO_TARGET_DIR", &target);
     support::run(&mut cargo);
-    let program = target.join("release/openmp-saxpy");
+    let program = target.join("x86_64-unknown-linux-gnu/debug/openmp-saxpy");
 
     let symbols = support::run(Command::new("nm").arg(&program));
     let entry = |line: &str| Some(line.split_once(" .offloading.entry.")?.1.to_owned());

@@ -411,7 +411,11 @@ fn runs_cargo_with_our_linker_and_shows_progress() {
         let config = format!("[target.{host}]\nlinker = {own:?}\n");
         fs::write(package.path().join(".cargo/config.toml"), config).unwrap();
         let output = run(&["run", "-q"], &[]);
-        let linker = if is_there { own.to_str().unwrap() } else { ours };
+        let linker = if is_there {
+            own.to_str().unwrap()
+        } else {
+            ours
+        };
         assert_eq!(said(&output, 0), format!("{linker} \n"));
     }
     // The user's variable wins.

@@ -1,6 +1,6 @@
 //! Registration that survives Cargo: HIP and CUDA modules with host code in two versions of one crate, used through
-//! another crate by every kind of program, in every profile, with every linker, by both registrations; with
-//! `OFFLOAD_TEST_ALL=1` in every profile with every linker.
+//! another crate by every kind of program, with every linker, by both registrations; with `OFFLOAD_TEST_ALL=1` in every
+//! profile, too.
 //!
 //! The runtime is a stand-in that writes what it is told into a file. What it must be told follows from the sources:
 //! each module's fat binary once, with its three kernels and its variable, and each launch of a kernel by an address
@@ -83,16 +83,13 @@ impl Linker {
 /// What Cargo is told, and whether it is fat LTO, of which no shared Rust library is made.
 type Profile = (&'static str, &'static [&'static str], bool);
 
+const DEBUG: Profile = ("debug", &[], false);
 const RELEASE: Profile = ("release", &["--release"], false);
-const PROFILES: [Profile; 3] = [
-    ("debug", &[], false),
-    RELEASE,
-    (
-        "release",
-        &["--release", "--config", "profile.release.lto=\"fat\""],
-        true,
-    ),
-];
+const FAT: Profile = (
+    "release",
+    &["--release", "--config", "profile.release.lto=\"fat\""],
+    true,
+);
 
 impl Language {
     fn prefix(self) -> &'static str {
@@ -375,9 +372,15 @@ fn matrix(language: Language, mode: Mode) {
     // All of them with all where the registration is HIP's own; else one of the two differs at a time.
     let is_full = support::tests_all() && (language, mode) == (Language::Hip, Mode::Complete);
     for linker in LINKERS {
-        let profiles: &[Profile] = match is_full || linker == Linker::RustLld {
-            true => &PROFILES,
-            false => &[RELEASE],
+        let is_rusts = linker == Linker::RustLld;
+        let profiles: &[Profile] = match support::tests_all() {
+            true if is_full || is_rusts => &[DEBUG, RELEASE, FAT],
+            true => &[RELEASE],
+            // Fat LTO takes longest: once for each registration and language.
+            false if is_rusts && (language == Language::Hip) == (mode == Mode::Complete) => {
+                &[DEBUG, FAT]
+            }
+            false => &[DEBUG],
         };
         for &(folder, flags, fat) in profiles {
             let what = format!("{linker:?} {folder} fat {fat}");
