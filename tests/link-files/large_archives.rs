@@ -275,6 +275,33 @@ fn writes_many_small_images_with_few_system_calls() {
     assert!(reads < 3 * MEMBERS, "{reads} reads");
 }
 
+/// A member costs the block with its header and that with its section headers, which are often the same one. The text
+/// without styles is written in large parts.
+#[test]
+fn lists_many_members_with_few_system_calls() {
+    let place = Place::new("");
+    let mut archive = place.archive();
+    for index in 0..MEMBERS {
+        let images = [("gfx908", 40_000), ("gfx906", 20_000)];
+        archive.holes(&format!("m{index}.bc"), b"image", &images);
+    }
+    // The shell's numbers include those of its children.
+    let mut shell = place.command("sh");
+    shell.args(["-c", "\"$@\" > list || exit; cat /proc/$$/io > seen", "sh"]);
+    shell.arg(env!("CARGO_BIN_EXE_cargo-offload"));
+    let done = shell
+        .args(["archive", "list", "libhda.a"])
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", errors(&done));
+    let list = fs::read_to_string(place.path("list")).unwrap();
+    assert_eq!(list.lines().count() as u64, 2 + 2 * MEMBERS);
+    let (reads, writes) = (place.counted("syscr"), place.counted("syscw"));
+    // Two writes for each line, and two reads of each header.
+    assert!(writes < 50, "{writes} writes");
+    assert!(reads < MEMBERS + MEMBERS / 10, "{reads} reads");
+}
+
 /// Compilers name libraries such as libgcc twice, and headers of members lie across blocks.
 #[test]
 fn reads_each_block_of_an_archive_once() {
