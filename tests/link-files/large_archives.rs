@@ -275,6 +275,46 @@ fn writes_many_small_images_with_few_system_calls() {
     assert!(reads < 3 * MEMBERS, "{reads} reads");
 }
 
+/// Outputs of this size are copied by several threads, smaller ones by one.
+#[test]
+fn splits_a_large_archive_into_the_same_bytes_as_small_ones() {
+    let place = Place::new("");
+    let mut archive = place.archive();
+    let processors = ["gfx906", "gfx908", "gfx90a"];
+    for index in 0..40_u8 {
+        // Some are copied by the system, others read and written together.
+        let size = [200_000, 30_000, 300_000][usize::from(index) % 3];
+        let image = |number: u8| vec![number ^ index, index].repeat(size / 2);
+        let images = [image(1), image(2), image(3)];
+        let images: Vec<(&str, &[u8])> = processors
+            .into_iter()
+            .zip(images.iter().map(Vec::as_slice))
+            .collect();
+        archive.member(&format!("m{index}.bc"), &bundled(&images));
+    }
+    let split = |processors: &[&str], folder: &str| {
+        fs::create_dir(place.path(folder)).unwrap();
+        let ids: Vec<String> = processors.iter().map(|name| id(name)).collect();
+        let mut bundler = place.command(BUNDLER);
+        bundler.args(["-type=a", "-unbundle", "-input=libhda.a"]);
+        bundler.arg(format!("-targets={}", ids.join(",")));
+        bundler.args(
+            processors
+                .iter()
+                .map(|name| format!("-output={folder}/{name}")),
+        );
+        let done = bundler.output().unwrap();
+        assert!(done.status.success(), "{}", errors(&done));
+    };
+    split(&processors, "together");
+    for name in processors {
+        split(&[name], name);
+        let [one, other] = ["together", name].map(|folder| place.read(format!("{folder}/{name}")));
+        assert!(one.len() > 6 << 20, "{}", one.len());
+        assert!(one == other, "{name}");
+    }
+}
+
 /// A member costs the block with its header and that with its section headers, which are often the same one. The text
 /// without styles is written in large parts.
 #[test]
