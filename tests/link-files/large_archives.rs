@@ -278,7 +278,7 @@ fn writes_many_small_images_with_few_system_calls() {
     assert!(reads < MEMBERS * 4 / 3, "{reads} reads");
 }
 
-/// Outputs of this size are copied by several threads, smaller ones by one.
+/// Outputs of this size are copied by several threads, smaller ones by one, and so are all if no thread starts.
 #[test]
 fn splits_a_large_archive_into_the_same_bytes_as_small_ones() {
     let place = Place::new("");
@@ -295,10 +295,11 @@ fn splits_a_large_archive_into_the_same_bytes_as_small_ones() {
             .collect();
         archive.member(&format!("m{index}.bc"), &bundled(&images));
     }
-    let split = |processors: &[&str], folder: &str| {
+    let split = |processors: &[&str], folder: &str, stack: &str| {
         fs::create_dir(place.path(folder)).unwrap();
         let ids: Vec<String> = processors.iter().map(|name| id(name)).collect();
         let mut bundler = place.command(BUNDLER);
+        bundler.env("RUST_MIN_STACK", stack);
         bundler.args(["-type=a", "-unbundle", "-input=libhda.a"]);
         bundler.arg(format!("-targets={}", ids.join(",")));
         bundler.args(
@@ -309,12 +310,16 @@ fn splits_a_large_archive_into_the_same_bytes_as_small_ones() {
         let done = bundler.output().unwrap();
         assert!(done.status.success(), "{}", errors(&done));
     };
-    split(&processors, "together");
+    const USUAL: &str = "2097152";
+    split(&processors, "together", USUAL);
+    // No process has as much memory.
+    split(&processors, "alone", &(1_u64 << 60).to_string());
     for name in processors {
-        split(&[name], name);
-        let [one, other] = ["together", name].map(|folder| place.read(format!("{folder}/{name}")));
+        split(&[name], name, USUAL);
+        let folders = ["together", "alone", name];
+        let [one, two, three] = folders.map(|folder| place.read(format!("{folder}/{name}")));
         assert!(one.len() > 6 << 20, "{}", one.len());
-        assert!(one == other, "{name}");
+        assert!(one == two && one == three, "{name}");
     }
 }
 

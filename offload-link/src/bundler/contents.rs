@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use offload_formats::container::archive::{ArchiveError, ArchiveMembers};
+use offload_formats::container::archive::{ArchiveError, ArchiveMember, ArchiveMembers};
 use offload_formats::container::bundles::{FoundBundlesProblem, find};
 use offload_formats::container::object_bundle::{
     ObjectError, bundle_sections, host_part, whole_bundle_sections,
@@ -211,24 +211,35 @@ impl Reader<'_> {
     /// Reads every member of an archive. Each is examined when its header is read: its section headers are often in the
     /// same block as the next member's header.
     fn archive(&mut self, source: usize) -> Result<u64, LlvmToolError> {
-        let archive = self.sources.name(source).to_owned();
         let file = self.sources.file(source);
         let (data, whole) = (file.apart(), file.whole());
-        for member in ArchiveMembers::new(&data, whole) {
+        let mut members = ArchiveMembers::new(&data, whole);
+        while let Some(member) = members.next() {
             let member = member.map_err(|problem| self.not_archive(source, &problem))?;
-            let (source, range) = match member.content {
-                Some(range) => (source, range),
-                None => {
-                    let number = self
-                        .sources
-                        .open_member(&archive, member.name, member.size)?;
-                    (number, self.sources.file(number).whole())
-                }
-            };
-            let name = lossy(member.name);
-            self.part(source, range, Some(&name), FileType::Object)?;
+            if let Err(problem) = self.member(source, &member) {
+                // A wrong size in a header makes the member look damaged, too. The archive's error tells more.
+                let damaged = members.find_map(Result::err);
+                return Err(damaged.map_or(problem, |damage| self.not_archive(source, &damage)));
+            }
         }
         Ok(0)
+    }
+
+    /// Reads a member of the archive `source`: in the archive, or a file that a thin one names.
+    fn member(&mut self, source: usize, member: &ArchiveMember<'_>) -> Result<(), LlvmToolError> {
+        let (source, range) = match &member.content {
+            Some(range) => (source, range.clone()),
+            None => {
+                let archive = self.sources.name(source).to_owned();
+                let number = self
+                    .sources
+                    .open_member(&archive, member.name, member.size)?;
+                (number, self.sources.file(number).whole())
+            }
+        };
+        let name = lossy(member.name);
+        self.part(source, range, Some(&name), FileType::Object)?;
+        Ok(())
     }
 
     /// Returns the error for an archive that cannot be read.
