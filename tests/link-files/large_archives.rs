@@ -287,7 +287,7 @@ fn splits_a_large_archive_into_the_same_bytes_as_small_ones() {
     for index in 0..40_u8 {
         // Some are copied by the system, others read and written together.
         let size = [200_000, 30_000, 300_000][usize::from(index) % 3];
-        let image = |number: u8| vec![number ^ index, index].repeat(size / 2);
+        let image = |number: u8| [number ^ index, index].repeat(size / 2);
         let images = [image(1), image(2), image(3)];
         let images: Vec<(&str, &[u8])> = processors
             .into_iter()
