@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Mutex;
+use std::thread::Builder;
 use std::time::Duration;
 
 /// Number of pieces of work that may run at a time.
@@ -54,7 +55,7 @@ impl Jobs {
         };
         std::thread::scope(|scope| {
             for _ in 1..most.min(count) {
-                scope.spawn(|| match self {
+                let work = || match self {
                     Self::Count(_) => while step() {},
                     Self::Server(server) => {
                         while !lock(&queue).is_empty() {
@@ -67,7 +68,11 @@ impl Jobs {
                             }
                         }
                     }
-                });
+                };
+                // If the system refuses a thread, the others do its work.
+                if Builder::new().spawn_scoped(scope, work).is_err() {
+                    break;
+                }
             }
             // This thread works on the token that the process was started with.
             while step() {}

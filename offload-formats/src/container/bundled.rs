@@ -99,24 +99,11 @@ pub fn entries<'d, R: ReadAt<'d>>(
     range: Range<u64>,
     unpacking: &mut Unpacking,
 ) -> Result<Vec<BundledEntry>, BundledEntryError> {
-    let entry = |id, range, bundle| BundledEntry {
-        id,
-        bundle,
-        range,
-        unpacked: None,
-        packed: None,
-        comment: None,
-    };
     if let Some(texts) = texts(data, range.clone())? {
         return Ok(texts);
     }
     if let Magic::Elf | Magic::Coff = Magic::at(data, range.clone()) {
-        let start = range.start;
-        let sections = whole_bundle_sections(data, range).map_err(BundledEntryError::Object)?;
-        let sections = sections.into_iter().filter(|section| !section.host);
-        return Ok(sections
-            .map(|section| entry(section.id, section.content, start))
-            .collect());
+        return object_entries(data, range).map_err(BundledEntryError::Object);
     }
     let mut entries = Vec::new();
     for bundle in bundles::walk(data, range)
@@ -127,7 +114,7 @@ pub fn entries<'d, R: ReadAt<'d>>(
         match bundle {
             AnyBundle::Plain(bundle) => {
                 let all = bundle.entries.into_iter();
-                entries.extend(all.map(|found| entry(found.id, found.image, start)));
+                entries.extend(all.map(|found| in_file(found.id, found.image, start)));
             }
             AnyBundle::Compressed(bundle) => {
                 let found = of_compressed(data, bundle, unpacking)?;
@@ -139,6 +126,36 @@ pub fn entries<'d, R: ReadAt<'d>>(
         }
     }
     Ok(entries)
+}
+
+/// Lists the entries in the sections of the object in a range of `data`, without the one that represents the object
+/// itself.
+///
+/// # Errors
+///
+/// Fails if the format is not supported, or the object is damaged.
+pub fn object_entries<'d, R: ReadAt<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<BundledEntry>, ObjectError> {
+    let start = range.start;
+    let sections = whole_bundle_sections(data, range)?.into_iter();
+    let sections = sections.filter(|section| !section.host);
+    Ok(sections
+        .map(|section| in_file(section.id, section.content, start))
+        .collect())
+}
+
+/// Returns an entry whose bytes are a range of the file, in the bundle at the offset `bundle`.
+fn in_file(id: String, range: Range<u64>, bundle: u64) -> BundledEntry {
+    BundledEntry {
+        id,
+        bundle,
+        range,
+        unpacked: None,
+        packed: None,
+        comment: None,
+    }
 }
 
 /// Lists entries as [`entries`] does, for callers that need every bundle unpacked.
@@ -222,15 +239,10 @@ fn of_unpacked(bytes: &Unpacked) -> Result<Vec<BundledEntry>, BundledEntryError>
 
 /// Lists the entries of an uncompressed bundle that starts at 0.
 fn of_binary(bundle: Bundle) -> Vec<BundledEntry> {
-    let entries = bundle.entries.into_iter().map(|found| BundledEntry {
-        id: found.id,
-        bundle: 0,
-        range: found.image,
-        unpacked: None,
-        packed: None,
-        comment: None,
-    });
-    entries.collect()
+    let entries = bundle.entries.into_iter();
+    entries
+        .map(|found| in_file(found.id, found.image, 0))
+        .collect()
 }
 
 /// Lists the entries of a text bundle; `None` for other formats.

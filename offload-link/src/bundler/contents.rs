@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use offload_formats::container::archive::{Archive, ArchiveError};
+use offload_formats::container::archive::{ArchiveError, ArchiveMember, ArchiveMembers};
 use offload_formats::container::bundles::{FoundBundlesProblem, find};
 use offload_formats::container::object_bundle::{
     ObjectError, bundle_sections, host_part, whole_bundle_sections,
@@ -208,43 +208,49 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads every member of an archive.
+    /// Reads every member of an archive. Each is examined when its header is read: its section headers are often in the
+    /// same block as the next member's header.
     fn archive(&mut self, source: usize) -> Result<u64, LlvmToolError> {
-        let archive = self.sources.name(source).to_owned();
-        for member in self.members(source)? {
-            let (source, range) = match member.content {
-                Some(range) => (source, range),
-                None => {
-                    let number = self
-                        .sources
-                        .open_member(&archive, &member.name, member.size)?;
-                    (number, self.sources.file(number).whole())
-                }
-            };
-            let name = lossy(&member.name);
-            self.part(source, range, Some(&name), FileType::Object)?;
+        let file = self.sources.file(source);
+        let (data, whole) = (file.apart(), file.whole());
+        let mut members = ArchiveMembers::new(&data, whole);
+        while let Some(member) = members.next() {
+            let member = member.map_err(|problem| self.not_archive(source, &problem))?;
+            if let Err(problem) = self.member(source, &member) {
+                // A wrong size in a header makes the member look damaged, too. The archive's error tells more.
+                let damaged = members.find_map(Result::err);
+                return Err(damaged.map_or(problem, |damage| self.not_archive(source, &damage)));
+            }
         }
         Ok(0)
     }
 
-    fn members(&self, source: usize) -> Result<Vec<ArchiveMember>, LlvmToolError> {
-        let file = self.sources.file(source);
-        let data = file.apart();
-        let archive = Archive::parse(&data, file.whole()).map_err(|problem| {
-            let wrong = self.wrong(source, None, &problem);
-            match problem {
-                // LLVM reports this for any file that is not an archive.
-                ArchiveError::Magic { .. } => LlvmToolError::new("file too small to be an archive")
-                    .with_hint(Some(wrong.to_string())),
-                _ => wrong,
+    /// Reads a member of the archive `source`: in the archive, or a file that a thin one names.
+    fn member(&mut self, source: usize, member: &ArchiveMember<'_>) -> Result<(), LlvmToolError> {
+        let (source, range) = match &member.content {
+            Some(range) => (source, range.clone()),
+            None => {
+                let archive = self.sources.name(source).to_owned();
+                let number = self
+                    .sources
+                    .open_member(&archive, member.name, member.size)?;
+                (number, self.sources.file(number).whole())
             }
-        })?;
-        let members = archive.members.iter().map(|member| ArchiveMember {
-            name: member.name.to_vec(),
-            size: member.size,
-            content: member.content.clone(),
-        });
-        Ok(members.collect())
+        };
+        let name = lossy(member.name);
+        self.part(source, range, Some(&name), FileType::Object)?;
+        Ok(())
+    }
+
+    /// Returns the error for an archive that cannot be read.
+    fn not_archive(&self, source: usize, problem: &ArchiveError) -> LlvmToolError {
+        let wrong = self.wrong(source, None, problem);
+        match problem {
+            // LLVM reports this for any file that is not an archive.
+            ArchiveError::Magic { .. } => LlvmToolError::new("file too small to be an archive")
+                .with_hint(Some(wrong.to_string())),
+            _ => wrong,
+        }
     }
 
     /// Reads a file or an archive member, and returns the number of bytes after its bundles.
@@ -488,15 +494,6 @@ fn wrong(name: &Path, member: Option<&str>, problem: &dyn std::fmt::Display) -> 
         ),
         None => LlvmToolError::input(name, problem),
     }
-}
-
-/// A member of an archive.
-struct ArchiveMember {
-    name: Vec<u8>,
-    /// Size in bytes.
-    size: u64,
-    /// Range in the archive; `None` in a thin one, whose members are files.
-    content: Option<Range<u64>>,
 }
 
 fn lossy(bytes: &[u8]) -> String {

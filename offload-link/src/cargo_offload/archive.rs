@@ -13,7 +13,8 @@ mod check;
 mod line;
 mod merge;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -59,13 +60,19 @@ fn list(path: &Path, limit: u64, out: &mut impl Write) -> Result<(), CargoOffloa
         (Align::Right, plain),
         (Align::Left, plain),
     ]);
-    table.push(["member", "kind", "target", "size", "form"].map(str::to_owned));
+    table.push(["member", "kind", "target", "size", "form"]);
     let mut count = 0;
+    // All members of an archive have the same few targets.
+    let mut targets: HashMap<&str, (&str, String)> = HashMap::new();
     for bundle in &contents.bundles {
+        let member = terminal(bundle.member.as_deref().unwrap_or_default()).to_string();
         for entry in &bundle.entries {
-            let id = entry.parsed();
-            let kind = id.as_ref().map_or("?", |id| id.kind().name());
-            let target = id.as_ref().map_or_else(|| entry.id.clone(), target_text);
+            let (kind, target) = targets.entry(&entry.id).or_insert_with(|| {
+                let id = entry.parsed();
+                let kind = id.as_ref().map_or("?", |id| id.kind().name());
+                let target = id.as_ref().map_or_else(|| entry.id.clone(), target_text);
+                (kind, terminal(&target).to_string())
+            });
             let form = match (bundle.form, &bundle.compressed) {
                 (BundleForm::Object, _) => "section",
                 (BundleForm::Text, _) => "text",
@@ -74,11 +81,11 @@ fn list(path: &Path, limit: u64, out: &mut impl Write) -> Result<(), CargoOffloa
             };
             count += 1;
             table.push([
-                terminal(bundle.member.as_deref().unwrap_or_default()).to_string(),
-                kind.to_owned(),
-                terminal(&target).to_string(),
-                (entry.range.end - entry.range.start).to_string(),
-                form.to_owned(),
+                Cow::Owned(member.clone()),
+                Cow::Borrowed(*kind),
+                Cow::Owned(target.clone()),
+                Cow::Owned((entry.range.end - entry.range.start).to_string()),
+                Cow::Borrowed(form),
             ]);
         }
     }

@@ -49,7 +49,7 @@ mod unpacker;
 mod verify;
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use clap::{CommandFactory as _, FromArgMatches as _};
@@ -125,18 +125,26 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<u8, CargoOfflo
 }
 
 /// Returns standard output. It drops styles unless a terminal shows them or the user asks for color.
-fn output(color: Option<When>) -> impl Write {
+fn output(color: Option<When>) -> Box<dyn Write> {
+    let stdout = std::io::stdout();
     let choice = match color {
         Some(When::Always) => ColorChoice::Always,
         Some(When::Never) => ColorChoice::Never,
-        Some(When::Auto) => ColorChoice::Auto,
+        Some(When::Auto) => AutoStream::choice(&stdout),
         // Cargo's variable, as for Cargo itself.
         None => match std::env::var("CARGO_TERM_COLOR").as_deref() {
             Ok("always") => ColorChoice::Always,
             Ok("never") => ColorChoice::Never,
-            _ => ColorChoice::Auto,
+            _ => AutoStream::choice(&stdout),
         },
     };
-    // Standard output flushes at each line; a buffer needs fewer writes.
-    std::io::BufWriter::new(AutoStream::new(std::io::stdout(), choice))
+    // Standard output flushes at each line; a buffer needs fewer writes. A stream that drops styles writes the text
+    // between them piece by piece, so the buffer is below it.
+    match choice {
+        ColorChoice::Never => {
+            let buffered: Box<dyn Write> = Box::new(BufWriter::with_capacity(1 << 16, stdout));
+            Box::new(AutoStream::never(buffered))
+        }
+        choice => Box::new(BufWriter::new(AutoStream::new(stdout, choice))),
+    }
 }

@@ -1,5 +1,7 @@
 //! Numbers and columns for people.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
@@ -57,19 +59,19 @@ pub(super) enum Align {
 }
 
 /// A table whose columns are as wide as their widest cells.
-pub(super) struct TextTable<const COLUMNS: usize> {
+pub(super) struct TextTable<'a, const COLUMNS: usize> {
     columns: [(Align, Style); COLUMNS],
-    rows: Vec<[String; COLUMNS]>,
+    rows: Vec<[Cow<'a, str>; COLUMNS]>,
 }
 
-impl<const COLUMNS: usize> TextTable<COLUMNS> {
+impl<'a, const COLUMNS: usize> TextTable<'a, COLUMNS> {
     pub(super) fn new(columns: [(Align, Style); COLUMNS]) -> Self {
         let rows = Vec::new();
         Self { columns, rows }
     }
 
-    pub(super) fn push(&mut self, row: [String; COLUMNS]) {
-        self.rows.push(row);
+    pub(super) fn push(&mut self, row: [impl Into<Cow<'a, str>>; COLUMNS]) {
+        self.rows.push(row.map(Into::into));
     }
 
     /// Prints the rows, each after `indent`.
@@ -103,7 +105,8 @@ impl<const COLUMNS: usize> TextTable<COLUMNS> {
                 if !cell.is_empty() {
                     line.extend(std::iter::repeat_n(' ', blanks));
                     blanks = 0;
-                    line += &format!("{style}{cell}{style:#}");
+                    // Writing to a string cannot fail.
+                    let _ = write!(line, "{style}{cell}{style:#}");
                 }
                 blanks += after + 2;
             }

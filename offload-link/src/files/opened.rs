@@ -1,21 +1,21 @@
 //! A file that stays open or is opened again for each read.
 
-use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
+use super::copy::shrunk;
 use super::failure;
 use super::stamp::Stamp;
 use crate::platform::{self, FileExt};
 
-/// A file with its name. If it has no descriptor, each read opens it: a tool may have more inputs than a process may
-/// have open files.
+/// A file with its name, which several threads may read. If it has no descriptor, each read opens it: a tool may have
+/// more inputs than a process may have open files.
 #[derive(Debug)]
 pub(crate) struct Opened {
     path: PathBuf,
-    file: RefCell<Option<Arc<File>>>,
+    file: RwLock<Option<Arc<File>>>,
     /// State at the first look, for files that may be opened again.
     stamp: Option<Stamp>,
 }
@@ -24,7 +24,7 @@ impl Opened {
     pub(crate) fn new(path: &Path, file: impl Into<Arc<File>>, stamp: Option<Stamp>) -> Self {
         Self {
             path: path.to_owned(),
-            file: RefCell::new(Some(file.into())),
+            file: RwLock::new(Some(file.into())),
             stamp,
         }
     }
@@ -40,12 +40,14 @@ impl Opened {
 
     /// Returns the descriptor for other readers, unless it is closed.
     pub(crate) fn shared(&self) -> Option<Arc<File>> {
-        self.file.borrow().clone()
+        let file = self.file.read();
+        file.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Closes the descriptor; later reads open the file again.
     pub(crate) fn close(&self) {
-        self.file.replace(None);
+        let file = self.file.write();
+        *file.unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Calls `read` with the open file.
@@ -54,7 +56,8 @@ impl Opened {
     ///
     /// Fails if the file cannot be opened again or was replaced.
     pub(crate) fn with<T>(&self, read: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
-        if let Some(file) = &*self.file.borrow() {
+        let file = self.file.read();
+        if let Some(file) = &*file.unwrap_or_else(PoisonError::into_inner) {
             return read(file);
         }
         let file = Self::open(&self.path)?;
@@ -68,6 +71,32 @@ impl Opened {
     /// Reads like [`FileExt::read_at`].
     pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.with(|file| file.read_at(buffer, offset))
+    }
+
+    /// Fills the buffer as far as the file goes, and returns the number of bytes.
+    pub(crate) fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut count = 0;
+        while count < buffer.len() {
+            match self.read_at(&mut buffer[count..], offset.saturating_add(count as u64)) {
+                Ok(0) => break,
+                Ok(more) => count += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(count)
+    }
+
+    /// Fills the buffer with the bytes from `offset` on.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read or is too short.
+    pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        match self.fill(buffer, offset)? {
+            count if count < buffer.len() => Err(shrunk()),
+            _ => Ok(()),
+        }
     }
 
     /// Records a failed read of this file for [`failure::check`].

@@ -73,7 +73,7 @@ impl Reading {
     /// Fails if the file cannot be read or is too short.
     pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         if buffer.len() >= BLOCK {
-            return self.read_once_at(buffer, offset);
+            return self.file.read_exact_at(buffer, offset);
         }
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -85,18 +85,6 @@ impl Reading {
             done += count;
         }
         Ok(())
-    }
-
-    /// Reads bytes that are not read again, without the cache.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file cannot be read or is too short.
-    pub(crate) fn read_once_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        match fill(&self.file, buffer, offset)? {
-            count if count < buffer.len() => Err(shrunk()),
-            _ => Ok(()),
-        }
     }
 
     /// Reads as many bytes as the block at the offset contains.
@@ -139,20 +127,6 @@ impl Read for RangeReader<'_> {
     }
 }
 
-/// Fills the buffer as far as the file goes, and returns the number of bytes.
-fn fill(file: &Opened, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut count = 0;
-    while count < buffer.len() {
-        match file.read_at(&mut buffer[count..], offset.saturating_add(count as u64)) {
-            Ok(0) => break,
-            Ok(more) => count += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(count)
-}
-
 impl Recent {
     /// Replaces the oldest block with the block `number`, and returns its index.
     fn read(&mut self, file: &Opened, number: u64) -> io::Result<usize> {
@@ -169,7 +143,7 @@ impl Recent {
         // Invalid until the read succeeds.
         self.blocks[index].0 = u64::MAX;
         bytes.resize(BLOCK, 0);
-        let count = fill(file, &mut bytes, number.saturating_mul(BLOCK as u64))?;
+        let count = file.fill(&mut bytes, number.saturating_mul(BLOCK as u64))?;
         bytes.truncate(count);
         self.blocks[index] = (number, bytes);
         Ok(index)

@@ -10,16 +10,17 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+use offload_build::tools::jobserver::Jobs;
 use offload_formats::escape::terminal;
-use offload_formats::format::pieces::Piece;
+use offload_formats::format::pieces::{self, Piece};
 
 use super::compression;
 use super::error::LlvmToolError;
 use super::output::{Output, Style};
-use super::sources::{Parts, Sources};
+use super::sources::{CopySource, Parts, Sources};
 use crate::files::{self, CopyError};
 use gathered::Gathered;
-use place::{OutputPlace, OutputPlaces};
+use place::{OpenedPlace, OutputPlace, OutputPlaces};
 
 /// Writes all outputs or none. They get their names when the last one is complete.
 pub(crate) fn write(outputs: &[Output], sources: &Sources) -> Result<(), LlvmToolError> {
@@ -31,17 +32,18 @@ pub(crate) fn write(outputs: &[Output], sources: &Sources) -> Result<(), LlvmToo
         })?;
     }
     refuse_same(outputs, &places)?;
+    copy_all(outputs, &places.list, sources)?;
     for (output, place) in outputs.iter().zip(&places.list) {
-        let unwritten = |error: &io::Error| LlvmToolError::file(&output.path, error);
-        let file = place.file().map_err(|error| unwritten(&error))?;
         match output.style {
             Style::Compressed { how, verbose } => {
+                let file = opened(output, place)?;
                 compression::write(output, sources, how, verbose, &file)?;
             }
             Style::CompressedBinary { method, level } => {
+                let file = opened(output, place)?;
                 compression::write_binary(output, sources, method, level, &file)?;
             }
-            _ => copy(output, sources, &file)?,
+            _ => {}
         }
     }
     decompress(outputs, &places.list, sources)?;
@@ -94,23 +96,69 @@ fn refuse_same(outputs: &[Output], places: &OutputPlaces) -> Result<(), LlvmTool
     Ok(())
 }
 
+/// Returns the file of an output.
+fn opened<'a>(output: &Output, place: &'a OutputPlace) -> Result<OpenedPlace<'a>, LlvmToolError> {
+    let file = place.file();
+    file.map_err(|error| LlvmToolError::file(&output.path, &error))
+}
+
+/// Largest number of outputs that are copied at the same time.
+const COPIES: usize = 4;
+
+/// Size of all outputs in bytes from which on threads save more time than their start takes.
+const WORTH_THREADS: u64 = 16 << 20;
+
+/// Copies the pieces of all outputs that are not compressed, several outputs at the same time.
+fn copy_all(
+    outputs: &[Output],
+    places: &[OutputPlace],
+    sources: &Sources,
+) -> Result<(), LlvmToolError> {
+    let sources = sources.to_copy();
+    let copied = outputs.iter().zip(places).filter(|(output, _)| {
+        let style = &output.style;
+        matches!(style, Style::Plain | Style::Archive | Style::Object(_))
+    });
+    let copied: Vec<(&Output, &OutputPlace)> = copied.collect();
+    let sizes = copied
+        .iter()
+        .map(|(output, _)| pieces::size(&output.pieces));
+    let count = match sizes.fold(0, u64::saturating_add) {
+        ..WORTH_THREADS => 1,
+        _ => COPIES.min(compression::all_processors().get() as usize),
+    };
+    let done = Jobs::new(None, count).run(copied, |(output, place)| {
+        let file = opened(output, place)?;
+        copy(output, &sources, &file)
+    });
+    done.into_iter().collect()
+}
+
 /// Copies all pieces except compressed ones. Large zeros are skipped, because the file already has its full size.
-fn copy(output: &Output, sources: &Sources, file: &File) -> Result<(), LlvmToolError> {
+fn copy(
+    output: &Output,
+    sources: &[Option<CopySource<'_>>],
+    file: &File,
+) -> Result<(), LlvmToolError> {
     let unwritten = |error: io::Error| LlvmToolError::file(&output.path, &error);
-    let size = output.pieces.iter().map(Piece::size).sum();
-    file.set_len(size).map_err(unwritten)?;
+    file.set_len(pieces::size(&output.pieces))
+        .map_err(unwritten)?;
     let mut gathered = Gathered::new(file);
     for piece in &output.pieces {
-        match piece {
-            Piece::Bytes(bytes) => gathered.bytes(bytes).map_err(unwritten)?,
-            Piece::Copy { input, range } if sources.as_compressed(*input).is_none() => {
-                let copied = gathered.copy(sources.file(*input), range.clone());
+        let source = match piece {
+            Piece::Copy { input, .. } => sources.get(*input).copied().flatten(),
+            _ => None,
+        };
+        match (piece, source) {
+            (Piece::Bytes(bytes), _) => gathered.bytes(bytes).map_err(unwritten)?,
+            (Piece::Copy { range, .. }, Some(source)) => {
+                let copied = gathered.copy(source, range.clone());
                 copied.map_err(|error| match error {
-                    CopyError::Read(error) => LlvmToolError::file(sources.name(*input), &error),
+                    CopyError::Read(error) => LlvmToolError::file(source.name, &error),
                     CopyError::Write(error) => unwritten(error),
                 })?;
             }
-            Piece::Zeros(_) | Piece::Copy { .. } => {
+            (Piece::Zeros(_) | Piece::Copy { .. }, _) => {
                 gathered.skip(piece.size()).map_err(unwritten)?;
             }
         }

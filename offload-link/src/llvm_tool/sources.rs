@@ -216,6 +216,19 @@ impl Sources {
         }
     }
 
+    /// Returns what threads copy from, by the numbers of the sources; `None` for compressed bundles without a file.
+    pub(crate) fn to_copy(&self) -> Vec<Option<CopySource<'_>>> {
+        let sources = self.list.iter().map(|source| match &source.data {
+            Data::Compressed(..) => None,
+            Data::File(file) => Some(CopySource {
+                file: &file.file.file,
+                start: file.start,
+                name: &source.name,
+            }),
+        });
+        sources.collect()
+    }
+
     /// Returns a piece with the whole source, which has a file.
     pub(crate) fn all(&self, source: usize) -> Piece {
         let range = match self.as_compressed(source) {
@@ -272,15 +285,26 @@ impl SourceFile {
             .stream(self.start.saturating_add(range.start)..end)
     }
 
-    /// Fills the buffer with the bytes from `offset` on, which are not read again.
-    pub(crate) fn read_once_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let offset = self.start.saturating_add(offset);
-        self.file.read_once_at(buffer, offset)
-    }
-
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let offset = self.start.saturating_add(offset);
         self.file.file.read_at(buffer, offset)
+    }
+}
+
+/// A source that has a file, for threads that copy from it.
+#[derive(Clone, Copy)]
+pub(crate) struct CopySource<'a> {
+    file: &'a Opened,
+    /// Offset of the source in the file.
+    start: u64,
+    pub name: &'a Path,
+}
+
+impl CopySource<'_> {
+    /// Fills the buffer with the bytes from `offset` on.
+    pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let offset = self.start.saturating_add(offset);
+        self.file.read_exact_at(buffer, offset)
     }
 
     /// Copies a range to an offset of `out`.
@@ -288,8 +312,9 @@ impl SourceFile {
         let start = self.start.saturating_add(range.start);
         let size = range.end.saturating_sub(range.start);
         let range = start..start.saturating_add(size);
-        let file = &self.file.file;
-        let copied = file.with(|file| Ok(copy_range(file, range, out, offset)));
+        let copied = self
+            .file
+            .with(|file| Ok(copy_range(file, range, out, offset)));
         copied.map_err(CopyError::Read)?
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use offload_formats::container::archive::Archive;
+use offload_formats::container::bundled::BundledEntry;
 use offload_formats::container::elf::Machine;
 use offload_formats::escape::terminal;
 
@@ -84,12 +85,14 @@ pub(crate) struct Unit {
     pub bundle: Option<Place>,
 }
 
-/// A range of a file.
+/// Place of a bundle: a range of a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     /// The file, if it is not the input itself.
     pub outside: Option<PathBuf>,
     pub range: Range<u64>,
+    /// Entries, if they are known from the object's section headers.
+    pub entries: Option<Vec<BundledEntry>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,6 +31,10 @@ use crate::platform::FileExt;
 /// Limit on an image of a compressed bundle that is unpacked to memory, in bytes.
 const MAX_IN_MEMORY: u64 = 16 << 20;
 
+/// Size in bytes of the largest image of a large file that one read gives to a parser whole. Its start and its end would
+/// be two reads of blocks.
+const SMALL: usize = 16 << 10;
+
 /// The bytes of an image.
 #[derive(Debug)]
 pub(crate) struct ImageBytes {
@@ -199,7 +203,14 @@ impl ImageBytes {
             ImagePlace::Large(range, Some(file)) => {
                 let file = Opened::new(&self.path, Arc::clone(file), None);
                 self.unchanged(&Reading::new(file), |file| {
-                    let data = ImageData::File(ReadCache::new(file.part(range.clone())));
+                    let data = match usize::try_from(self.size) {
+                        Ok(size @ ..=SMALL) => {
+                            let mut bytes = vec![0; size];
+                            file.file.read_exact_at(&mut bytes, range.start)?;
+                            ImageData::Known(Cow::Owned(bytes))
+                        }
+                        _ => ImageData::File(ReadCache::new(file.part(range.clone()))),
+                    };
                     Ok(read(&data))
                 })
             }

@@ -368,14 +368,19 @@ impl BundleReader {
         };
         let blocks = file.blocks_of(outside);
         let blocks = blocks.map_err(|source| invalid(source.into()))?;
-        let data = blocks.apart();
-        let entries = bundled::entries(&data, bundle.range.clone(), &mut self.unpacking);
-        let entries = entries.map_err(|problem| invalid(with_hint(problem)))?;
-        for entry in entries {
+        let entries = match &bundle.entries {
+            Some(known) => Cow::Borrowed(&known[..]),
+            None => {
+                let data = blocks.apart();
+                let entries = bundled::entries(&data, bundle.range.clone(), &mut self.unpacking);
+                Cow::Owned(entries.map_err(|problem| invalid(with_hint(problem)))?)
+            }
+        };
+        for entry in entries.iter() {
             if entry.range.is_empty() {
                 continue;
             }
-            let target = match self.target(&entry) {
+            let target = match self.target(entry) {
                 Ok(Some(target)) if entry.comment == Some(Comment::Slashes) => {
                     let id = terminal(&entry.id);
                     let problem = format!(
@@ -404,12 +409,15 @@ impl BundleReader {
                 offload_kind: target.kind,
                 triple: target.triple,
                 processor: target.processor,
-                bytes: match (entry.unpacked, entry.packed) {
-                    (Some(bytes), _) => ImageBytes::unpacked(path, &blocks, bytes, entry.range),
-                    (_, Some(bundle)) => {
-                        ImageBytes::packed(path, &blocks, bundle, entry.range, &self.disk)
+                bytes: match (&entry.unpacked, &entry.packed) {
+                    (Some(bytes), _) => {
+                        ImageBytes::unpacked(path, &blocks, bytes.clone(), entry.range.clone())
                     }
-                    _ => ImageBytes::in_file(path, &blocks, entry.range),
+                    (_, Some(bundle)) => {
+                        let bundle = Arc::clone(bundle);
+                        ImageBytes::packed(path, &blocks, bundle, entry.range.clone(), &self.disk)
+                    }
+                    _ => ImageBytes::in_file(path, &blocks, entry.range.clone()),
                 },
             });
         }

@@ -10,6 +10,7 @@ use crate::linker_wrapper::inputs::file::{
     DeviceCode, FileKind, InputFile, Inputs, Place, Problem, Unit, UnitKind, Unreadable,
 };
 use offload_formats::container::archive::{ArchiveMember, ArchiveMembers};
+use offload_formats::container::bundled;
 use offload_formats::container::elf::{Elf, Machine};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadAt;
@@ -122,6 +123,7 @@ impl Inputs {
             bundle: bundle.then_some(Place {
                 outside: None,
                 range: 0..size,
+                entries: None,
             }),
         };
         Ok(Some(match seen {
@@ -239,6 +241,11 @@ impl Inputs {
             bundle: bundle.then(|| Place {
                 outside: outside.clone(),
                 range: range.clone(),
+                // The headers would be read again for each member. A damaged object is reported when its images are read.
+                entries: match kind {
+                    UnitKind::Elf => bundled::object_entries(data, range.clone()).ok(),
+                    _ => None,
+                },
             }),
             outside,
             data: range,

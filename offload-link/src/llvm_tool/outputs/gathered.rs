@@ -8,7 +8,7 @@ use std::io;
 use std::ops::Range;
 
 use crate::files::CopyError;
-use crate::llvm_tool::sources::SourceFile;
+use crate::llvm_tool::sources::CopySource;
 use crate::platform::FileExt;
 
 /// Size of the buffer in bytes.
@@ -45,7 +45,11 @@ impl<'a> Gathered<'a> {
     }
 
     /// Adds a range of a source.
-    pub(super) fn copy(&mut self, source: &SourceFile, range: Range<u64>) -> Result<(), CopyError> {
+    pub(super) fn copy(
+        &mut self,
+        source: CopySource<'_>,
+        range: Range<u64>,
+    ) -> Result<(), CopyError> {
         let size = range.end.saturating_sub(range.start);
         let small = usize::try_from(size).ok().filter(|_| size <= SMALL);
         let Some(small) = small else {
@@ -55,7 +59,7 @@ impl<'a> Gathered<'a> {
             return Ok(());
         };
         let room = self.room(small).map_err(CopyError::Write)?;
-        let read = source.read_once_at(room, range.start);
+        let read = source.read(room, range.start);
         read.map_err(CopyError::Read)
     }
 
