@@ -6,7 +6,7 @@ use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use support::launches::{self, HEADER, HELPER, RUNTIME, SHARED, SOURCE};
 use support::package::{Package, text};
 use tempfile::TempDir;
@@ -45,6 +45,8 @@ void start(void) {
 }
 "#;
 
+const WINE_PREFIX: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/wine");
+
 struct Tools {
     mingw: PathBuf,
     wine: PathBuf,
@@ -55,13 +57,15 @@ struct Tools {
 
 impl Tools {
     fn find() -> Option<Self> {
-        Some(Self {
+        let tools = Self {
             mingw: support::tool("mingw", &["x86_64-w64-mingw32-gcc"])?,
             wine: support::tool("wine", &["wine64", "wine"])?,
             clang: support::tool("llvm22", &["clang"])?,
             lld: support::tool("llvm22", &["lld-link"])?,
             folder: TempDir::new().unwrap(),
-        })
+        };
+        tools.make_wine_prefix();
+        Some(tools)
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -108,24 +112,39 @@ impl Tools {
         let _ = fs::remove_file(self.at("log"));
         let mut wine = Command::new(&self.wine);
         wine.arg(program)
-            .env("WINEPREFIX", self.at("prefix"))
-            .env("WINEDEBUG", "-all")
-            .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
-            .env("GPU_LOG", self.at("log"));
-        self.run(&mut wine);
+            .env("GPU_LOG", self.at("log"))
+            .current_dir(self.folder.path());
+        self.run_under_wine(&mut wine);
         fs::read_to_string(self.at("log")).unwrap()
     }
-}
 
-impl Drop for Tools {
-    /// Wine's server stays a while otherwise, and writes into its folder.
-    fn drop(&mut self) {
-        let server = self.wine.with_file_name("wineserver");
-        let mut server = Command::new(server);
-        let _ = server
-            .arg("-k")
-            .env("WINEPREFIX", self.at("prefix"))
+    /// Makes the folder in which Wine copies 700 MB, once for all tests.
+    fn make_wine_prefix(&self) {
+        fs::create_dir_all(WINE_PREFIX).unwrap();
+        let mut flock = Command::new("flock");
+        flock
+            .args(["--close", WINE_PREFIX, "sh", "-c"])
+            .arg("[ -e $WINEPREFIX/system.reg ] || { \"$1\" wineboot -i && \"$2\" -w; }")
+            .arg("sh")
+            .arg(&self.wine)
+            .arg(self.wine.with_file_name("wineserver"));
+        self.run_under_wine(&mut flock);
+    }
+
+    /// Output goes into a file: what Wine leaves in the background for the next program would keep a pipe open.
+    fn run_under_wine(&self, command: &mut Command) {
+        let said = self.at("said");
+        let file = fs::File::create(&said).unwrap();
+        let status = command
+            .env("WINEPREFIX", WINE_PREFIX)
+            .env("WINEDEBUG", "-all")
+            .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().unwrap())
+            .stderr(file)
             .status();
+        let said = fs::read_to_string(said).unwrap();
+        assert!(status.unwrap().success(), "{command:?}: {said}");
     }
 }
 
