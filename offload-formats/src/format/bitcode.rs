@@ -24,7 +24,6 @@ mod error;
 #[cfg(feature = "tools")]
 mod sections;
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::bytes::{Cursor, OutOfBounds, ReadAt, record};
@@ -271,8 +270,8 @@ struct BitcodeModule {
     version: u64,
     /// Functions, variables, aliases, and indirect functions.
     globals: [Vec<BitcodeGlobal>; 4],
-    /// Numbers (from 1) of sections that do not become sections of the object.
-    metadata: BTreeSet<u64>,
+    /// Numbers (from 1) of sections that do not become sections of the object, sorted.
+    metadata: Vec<u64>,
     section_count: u64,
 }
 
@@ -310,7 +309,7 @@ impl BitcodeModule {
                     .iter()
                     .eq(b"llvm.metadata".map(u64::from).iter())
                 {
-                    self.metadata.insert(self.section_count);
+                    self.metadata.push(self.section_count);
                 }
                 return;
             }
@@ -323,7 +322,7 @@ impl BitcodeModule {
         let linkage = record.field(5);
         // Internal linkage, private linkage (three codes), and functions for inlining only.
         let foreign = matches!(linkage, 3 | 9 | 13 | 14 | 12)
-            || (record.code == VARIABLE && self.metadata.contains(&record.field(7)));
+            || (record.code == VARIABLE && self.metadata.binary_search(&record.field(7)).is_ok());
         if let (false, Some(globals)) = (foreign, self.globals.get_mut(kind)) {
             globals.push(BitcodeGlobal {
                 name: (record.field(0), record.field(1)),

@@ -70,18 +70,24 @@ impl<'d> Symbols<'d> {
                 old_index: index,
             });
         }
+        Ok(Self::new(index, symbols))
+    }
+
+    /// Moves local symbols before the others.
+    fn new(index: u32, read: Vec<EditedElfSymbol<'d>>) -> Self {
+        let places = vec![None; read.len()];
         // Symbol 0 is undefined and stays first.
-        if let Some(rest) = symbols.get_mut(1..) {
-            rest.sort_by_key(|symbol| !symbol.local);
-        }
+        let is_first = |symbol: &EditedElfSymbol<'_>| symbol.old_index == 0 || symbol.local;
+        let (mut symbols, others): (Vec<_>, Vec<_>) = read.into_iter().partition(is_first);
+        symbols.extend(others);
         let mut symbols = Self {
             index,
-            places: vec![None; symbols.len()],
+            places,
             symbols,
             changed: false,
         };
         symbols.number();
-        Ok(symbols)
+        symbols
     }
 
     /// Drops the symbols of removed sections.
