@@ -1,12 +1,12 @@
-//! Values by name, sorted by name: a map whose code is compiled once for all values.
+//! Values by name, sorted by name: a map whose tree is compiled once for all values.
 //!
-//! [`BTreeMap`] is compiled again for each pair of types: about 3,000 lines of LLVM IR, of which a first build of a build
-//! script pays for each. Here the tree contains indices, whatever the values are.
+//! Each pair of types for which a program uses [`BTreeMap`] adds about 3,000 lines of LLVM IR to what the first build of a
+//! build script compiles. Here the tree has indices, whatever the values are.
 
 use std::collections::BTreeMap;
 
-/// Values by name. Iterates in the order of the names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Values by name, in the order of the names.
+#[derive(Clone, Debug)]
 pub struct ByName<T> {
     /// Index of the value of each name.
     places: BTreeMap<String, usize>,
@@ -14,26 +14,6 @@ pub struct ByName<T> {
 }
 
 impl<T> ByName<T> {
-    /// Creates an empty map.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            places: BTreeMap::new(),
-            values: Vec::new(),
-        }
-    }
-
-    /// Sets the value of a name, which may have one.
-    pub fn insert(&mut self, name: String, value: T) {
-        match self.get_mut(&name) {
-            Some(known) => *known = value,
-            None => {
-                self.places.insert(name, self.values.len());
-                self.values.push(value);
-            }
-        }
-    }
-
     /// Returns the value of a name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&T> {
@@ -57,21 +37,82 @@ impl<T> ByName<T> {
         self.values.is_empty()
     }
 
+    /// Returns the value of a name, which gets `value` if it has none.
+    pub fn or_insert(&mut self, name: &str, value: T) -> &mut T {
+        let next = self.values.len();
+        let place = match self.places.get(name) {
+            Some(place) => *place,
+            None => {
+                self.places.insert(name.to_owned(), next);
+                self.values.push(value);
+                next
+            }
+        };
+        &mut self.values[place]
+    }
+
+    /// Sets the value of a name, which may have one.
+    pub fn insert(&mut self, name: String, value: T) {
+        match self.get_mut(&name) {
+            Some(known) => *known = value,
+            None => {
+                self.places.insert(name, self.values.len());
+                self.values.push(value);
+            }
+        }
+    }
+
+    /// Removes a name, and returns its value.
+    pub fn remove(&mut self, name: &str) -> Option<T> {
+        let place = self.places.remove(name)?;
+        let later = self.places.values_mut().filter(|other| **other > place);
+        later.for_each(|other| *other -= 1);
+        Some(self.values.remove(place))
+    }
+
+    /// Lists the names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.places.keys().map(String::as_str)
+    }
+
     /// Lists the names with their values, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
         let places = self.places.iter();
-        places.filter_map(|(name, place)| Some((name.as_str(), self.values.get(*place)?)))
+        places.map(|(name, place)| (name.as_str(), &self.values[*place]))
     }
 
     /// Lists the values, sorted by name.
     pub fn values(&self) -> impl Iterator<Item = &T> {
-        self.iter().map(|(_, value)| value)
+        self.places.values().map(|place| &self.values[*place])
     }
 }
 
 impl<T> Default for ByName<T> {
     fn default() -> Self {
-        Self::new()
+        Self {
+            places: BTreeMap::new(),
+            values: Vec::new(),
+        }
+    }
+}
+
+/// The order in which names got values does not count.
+impl<T: PartialEq> PartialEq for ByName<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl<T: Eq> Eq for ByName<T> {}
+
+/// Of two values of a name the later counts.
+impl<T> FromIterator<(String, T)> for ByName<T> {
+    fn from_iter<I: IntoIterator<Item = (String, T)>>(pairs: I) -> Self {
+        let mut values = Self::default();
+        for (name, value) in pairs {
+            values.insert(name, value);
+        }
+        values
     }
 }
 
@@ -79,15 +120,30 @@ impl<T> Default for ByName<T> {
 mod tests {
     use super::*;
 
+    fn by_name<const N: usize>(pairs: [(&str, u32); N]) -> ByName<u32> {
+        let pairs = pairs.into_iter();
+        pairs
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect()
+    }
+
     #[test]
     fn sorts_by_name_and_keeps_the_last_value() {
-        let mut values = ByName::new();
-        for (name, value) in [("b", 1), ("a", 2), ("c", 3), ("b", 4)] {
-            values.insert(name.to_owned(), value);
-        }
+        let mut values = by_name([("b", 1), ("a", 2), ("c", 3), ("b", 4)]);
         *values.get_mut("c").unwrap() += 1;
-        let found: Vec<(&str, &i32)> = values.iter().collect();
+        let found: Vec<(&str, &u32)> = values.iter().collect();
         assert_eq!(found, [("a", &2), ("b", &4), ("c", &4)]);
+        assert_eq!(values.names().collect::<String>(), "abc");
         assert_eq!((values.get("b"), values.get("d")), (Some(&4), None));
+    }
+
+    #[test]
+    fn keeps_the_others_when_a_name_is_removed() {
+        let mut values = by_name([("b", 1), ("a", 2), ("c", 3)]);
+        assert_eq!((values.remove("b"), values.remove("b")), (Some(1), None));
+        *values.or_insert("d", 4) += 1;
+        *values.or_insert("a", 4) += 1;
+        assert_eq!(values, by_name([("a", 3), ("c", 3), ("d", 5)]));
+        assert_ne!(values, by_name([("a", 3), ("c", 3)]));
     }
 }

@@ -13,6 +13,7 @@ use crate::steps::images::planned::PlannedImage;
 use crate::steps::images::{Images, no_kernel};
 use crate::steps::step::{Done, Made, Step};
 use object::{Object, ObjectSymbol};
+use offload_formats::by_name::ByName;
 use offload_formats::container::elf::Elf;
 use offload_formats::container::kernels::source_name;
 use offload_formats::format::bytes::ReadAt;
@@ -21,7 +22,7 @@ use offload_formats::format::pieces::Piece;
 use offload_formats::names::ImageKind;
 use offload_formats::registration::HostFormat;
 use offload_formats::registration::anchor;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
 use std::ops::Range;
@@ -213,7 +214,7 @@ impl Step for Description {
 }
 
 /// Returns the symbols that stand for kernels on the host and that other objects see, by the names of the kernels.
-fn stubs(objects: &[PathBuf]) -> Result<BTreeMap<String, String>, Error> {
+fn stubs(objects: &[PathBuf]) -> Result<ByName<String>, Error> {
     let mut names = BTreeSet::new();
     for path in objects {
         let file = File::open(path).map_err(error::io(path))?;
@@ -225,7 +226,7 @@ fn stubs(objects: &[PathBuf]) -> Result<BTreeMap<String, String>, Error> {
             names.insert(symbol.name().map_err(wrong)?.to_owned());
         }
     }
-    let mut stubs = BTreeMap::new();
+    let mut stubs = ByName::default();
     for name in &names {
         let Some(kernel) = stub_of(name) else {
             continue;
@@ -239,7 +240,9 @@ fn stubs(objects: &[PathBuf]) -> Result<BTreeMap<String, String>, Error> {
         stubs.insert(kernel, symbol);
     }
     // nvcc's kernels are functions of their own names.
-    stubs.extend(names.into_iter().map(|name| (name.clone(), name)));
+    for name in names {
+        stubs.insert(name.clone(), name);
+    }
     Ok(stubs)
 }
 

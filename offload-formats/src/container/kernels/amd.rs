@@ -73,7 +73,7 @@ fn names(mut symbols: Vec<ElfSymbol<'_>>) -> ByName<FoundKernel> {
     symbols.retain(|symbol| {
         symbol.binding != Binding::Local && symbol.place != SymbolPlace::Undefined
     });
-    let mut kernels = ByName::new();
+    let mut kernels = ByName::default();
     for symbol in &symbols {
         let Ok(name) = std::str::from_utf8(symbol.name) else {
             continue;

@@ -68,14 +68,14 @@ pub(super) struct PtxText {
 }
 
 /// A function's body.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 struct Body {
     shared: Vec<Variable>,
     words: BTreeSet<String>,
 }
 
 /// A parameter, or a variable in shared memory. Alignment and size are in bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 struct Variable {
     name: String,
     align: u64,
