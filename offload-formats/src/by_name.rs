@@ -96,7 +96,7 @@ impl<T> Default for ByName<T> {
     }
 }
 
-/// The order in which names got values does not count.
+/// Compares names and values, in whatever order they were added.
 impl<T: PartialEq> PartialEq for ByName<T> {
     fn eq(&self, other: &Self) -> bool {
         self.iter().eq(other.iter())
@@ -105,7 +105,7 @@ impl<T: PartialEq> PartialEq for ByName<T> {
 
 impl<T: Eq> Eq for ByName<T> {}
 
-/// Of two values of a name the later counts.
+/// Takes the later of two values of a name.
 impl<T> FromIterator<(String, T)> for ByName<T> {
     fn from_iter<I: IntoIterator<Item = (String, T)>>(pairs: I) -> Self {
         let mut values = Self::default();

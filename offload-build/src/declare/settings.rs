@@ -128,8 +128,11 @@ pub(crate) struct Settings {
 impl Settings {
     /// Puts a value in the place of what was there; names of a map join those that were there.
     pub(crate) fn set(&mut self, name: &'static str, setting: Setting, origin: impl fmt::Display) {
+        self.put(name, setting, origin.to_string());
+    }
+
+    fn put(&mut self, name: &'static str, setting: Setting, origin: String) {
         debug_assert!(find(name).is_some(), "`{name}` is a row of KEYS");
-        let origin = origin.to_string();
         if let ("targets", Setting::List(list)) = (name, &setting) {
             self.listed.extend(list.iter().cloned());
         }

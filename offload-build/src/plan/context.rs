@@ -106,7 +106,7 @@ impl Context<'_> {
         source: &Path,
         side: Side<'_>,
         output: &Path,
-        command: impl Fn(&Clang<'_>, &Compile<'_>) -> Command,
+        command: &dyn Fn(&Clang<'_>, &Compile<'_>) -> Command,
     ) -> Task {
         let target = self.host.clang_target();
         // After the user's own folders.
@@ -155,7 +155,7 @@ impl Context<'_> {
             start: self.start(
                 module,
                 side,
-                |part| {
+                &|part| {
                     command(
                         &clang,
                         &Compile {
@@ -234,7 +234,7 @@ impl Context<'_> {
         &self,
         module: &Module,
         side: Side<'_>,
-        command: impl Fn(Part<'_>) -> Command,
+        command: &dyn Fn(Part<'_>) -> Command,
         output: &Path,
     ) -> Start {
         let Some(launcher) = self.launcher else {

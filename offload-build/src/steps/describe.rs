@@ -12,8 +12,8 @@ use crate::steps::host_objects::own::{Own, stub_of};
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::images::{Images, no_kernel};
 use crate::steps::step::{Done, Made, Step};
-use object::{Object, ObjectSymbol};
 use offload_formats::by_name::ByName;
+use offload_formats::container::definitions;
 use offload_formats::container::elf::Elf;
 use offload_formats::container::kernels::source_name;
 use offload_formats::format::bytes::ReadAt;
@@ -24,7 +24,6 @@ use offload_formats::registration::HostFormat;
 use offload_formats::registration::anchor;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -217,13 +216,11 @@ impl Step for Description {
 fn stubs(objects: &[PathBuf]) -> Result<ByName<String>, Error> {
     let mut names = BTreeSet::new();
     for path in objects {
-        let file = File::open(path).map_err(error::io(path))?;
-        let data = object::ReadCache::new(file);
-        let wrong = |error| Error::because(Path::display(path), error);
-        let file = object::File::parse(&data).map_err(wrong)?;
-        let symbols = file.symbols();
-        for symbol in symbols.filter(|symbol| symbol.is_global() && symbol.is_definition()) {
-            names.insert(symbol.name().map_err(wrong)?.to_owned());
+        let object = Readable::open(path)?;
+        let defined = definitions(object.data(), 0..object.size());
+        object.check()?;
+        for name in defined.map_err(|error| Error::because(path.display(), error))? {
+            names.insert(String::from_utf8_lossy(name).into_owned());
         }
     }
     let mut stubs = ByName::default();

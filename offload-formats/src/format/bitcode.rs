@@ -103,7 +103,7 @@ pub fn symbols<'d, R: ReadAt<'d>>(
     let blocks = blocks(data, range)?;
     let mut table = None;
     for block in blocks.iter().filter(|block| block.id == SYMTAB) {
-        block.records(data, |record| table = table.or(record.blob))?;
+        block.records(data, &mut |record| table = table.or(record.blob))?;
     }
     let table = table.map(Table::parse).transpose()?.flatten();
     let (mut modules, mut symbols) = (Vec::new(), Vec::new());
@@ -112,12 +112,12 @@ pub fn symbols<'d, R: ReadAt<'d>>(
         match block.id {
             MODULE if table.is_none() => {
                 let mut module = BitcodeModule::default();
-                block.records(data, |record| module.add(&record))?;
+                block.records(data, &mut |record| module.add(&record))?;
                 modules.push(module);
             }
             STRTAB => {
                 let mut strings = None;
-                block.records(data, |record| strings = strings.or(record.blob))?;
+                block.records(data, &mut |record| strings = strings.or(record.blob))?;
                 let strings = strings.ok_or(BitcodeError::Strings)?;
                 if let Some(table) = table {
                     return table.symbols(strings);
@@ -147,7 +147,7 @@ pub fn release<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Option<u
     let mut release = None;
     for block in blocks(data, unwrap(data, range)?)? {
         if block.id == IDENTIFICATION {
-            block.records(data, |record| {
+            block.records(data, &mut |record| {
                 if record.code == PRODUCER {
                     // If the file has several modules, the newest release counts.
                     release = release.max(release_of(&record.fields));

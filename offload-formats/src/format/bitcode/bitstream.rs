@@ -111,7 +111,7 @@ impl Block {
     pub(super) fn records<'d, R: ReadAt<'d>>(
         &self,
         data: R,
-        mut each: impl FnMut(BitcodeRecord<'d>),
+        each: &mut dyn FnMut(BitcodeRecord<'d>),
     ) -> Result<(), BitcodeError> {
         let (mut items, none) = (self.open(data)?, BlockInfo::default());
         while let Some(item) = items.next(&none, Keep::First)? {

@@ -13,7 +13,7 @@ use crate::format::bytes::{OutOfBounds, ReadAt, View};
 use crate::format::pieces::Piece;
 
 /// Relocations in the compact form of LLVM 20.
-const SHT_CREL: elf::SectionType = elf::SectionType(0x4000_0014);
+pub(super) const SHT_CREL: elf::SectionType = elf::SectionType(0x4000_0014);
 
 /// An ELF file to edit. Sections and symbols keep their old indices.
 #[derive(Debug)]
@@ -105,11 +105,7 @@ impl<'d> EditedElf<'d> {
     ) -> Result<Self, ElfWriteError> {
         let names = elf.names.filter(|_| elf.sections().next().is_some());
         let names = names.ok_or(ElfWriteError::NoSections)?;
-        let form = ElfForm {
-            wide: matches!(elf.headers, Headers::Elf64(_)),
-            mips: elf.machine == elf::EM_MIPS.0,
-            endian: elf.endian,
-        };
+        let form = ElfForm::of(elf);
         let mut parts = SectionReader::new(form);
         for section in elf.sections() {
             parts.read(elf, section)?;

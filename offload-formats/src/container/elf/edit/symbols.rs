@@ -4,6 +4,7 @@ use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, elf};
 
 use super::super::{Elf, ElfError, ElfWriteError, string};
+use super::file::SHT_CREL;
 use super::form::ElfForm;
 use crate::format::bytes::ReadAt;
 use crate::format::string_table::StringTable;
@@ -191,6 +192,33 @@ impl<'d> Symbols<'d> {
             }
         });
         wide.flat_map(|index| form.u32(index)).collect()
+    }
+}
+
+impl<'d, R: ReadAt<'d>> Elf<'d, R> {
+    /// Lists the indices of the symbols in a section's relocations, in the relocations' order.
+    ///
+    /// # Errors
+    ///
+    /// Fails if relocations are not inside the file, or of an unknown size or form.
+    pub fn referred(&self, section: u32) -> Result<Vec<u32>, ElfWriteError> {
+        let form = ElfForm::of(self);
+        let mut found = Vec::new();
+        for table in self.sections().filter(|table| table.info == section) {
+            let index = table.index;
+            let words = match elf::SectionType(table.section_type) {
+                elf::SHT_REL => 2,
+                elf::SHT_RELA => 3,
+                SHT_CREL => return Err(ElfWriteError::Relocations { index }),
+                _ => continue,
+            };
+            let entry_size = words * form.word_size();
+            if table.size % entry_size != 0 {
+                return Err(ElfWriteError::Relocations { index });
+            }
+            found.extend(form.relocated(self.content(&table)?, entry_size));
+        }
+        Ok(found)
     }
 }
 
