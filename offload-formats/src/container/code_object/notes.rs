@@ -30,6 +30,8 @@ const P_MEMSZ: u64 = 0x28;
 /// # Errors
 ///
 /// Fails if `image` is not a linked code object, or the notes cannot be read or have different values.
+// Compiled where it is called, with all that it reads a slice by: build scripts call none of it.
+#[inline]
 pub fn join_notes(image: &mut [u8]) -> Result<(), CodeObjectError> {
     for (offset, bytes) in joined_notes(&*image)? {
         let place = usize::try_from(offset).ok();
