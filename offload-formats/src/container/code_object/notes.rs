@@ -190,7 +190,7 @@ fn small(size: usize) -> Result<u32, CodeObjectError> {
 
 /// Joins metadata in one map with sorted keys, as LLVM writes it.
 fn joined(contents: &[&[u8]]) -> Result<Vec<u8>, CodeObjectError> {
-    let mut lists: [(&[u8], Option<Vec<&[u8]>>); 2] = [(KERNELS, None), (PRINTF, None)];
+    let mut lists = [KERNELS, PRINTF].map(|key| (key, None::<Vec<&[u8]>>));
     let mut single: BTreeMap<&[u8], &[u8]> = BTreeMap::new();
     // Names of kernels, and formats.
     let mut known_items = BTreeSet::new();

@@ -222,7 +222,7 @@ impl Found {
                 stack_size: None,
             });
         }
-        found.sort_unstable_by(|a, b| (a.code, a.symbol).cmp(&(b.code, b.symbol)));
+        found.sort_unstable_by_key(|found: &Self| (found.code, found.symbol));
         for (one, other) in found.iter().zip(found.iter().skip(1)) {
             if one.code == other.code {
                 let (one, other) = (&one.kernel.name, &other.kernel.name);

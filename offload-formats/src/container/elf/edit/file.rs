@@ -6,14 +6,11 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, elf};
 
 use super::super::{Elf, ElfError, ElfSection, ElfWriteError, Headers};
-use super::form::ElfForm;
+use super::form::{ElfForm, SHT_CREL};
 use super::symbols::Symbols;
 use crate::container::edit::NewSection;
 use crate::format::bytes::{OutOfBounds, ReadAt, View};
 use crate::format::pieces::Piece;
-
-/// Relocations in the compact form of LLVM 20.
-pub(super) const SHT_CREL: elf::SectionType = elf::SectionType(0x4000_0014);
 
 /// An ELF file to edit. Sections and symbols keep their old indices.
 #[derive(Debug)]

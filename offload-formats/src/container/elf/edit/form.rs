@@ -6,6 +6,9 @@ use object::{Endian as _, Endianness, elf};
 
 use super::super::{Elf, ElfWriteError, Headers};
 
+/// Relocations in the compact form of LLVM 20.
+pub(super) const SHT_CREL: elf::SectionType = elf::SectionType(0x4000_0014);
+
 /// Class and byte order of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ElfForm {

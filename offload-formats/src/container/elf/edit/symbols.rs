@@ -4,8 +4,7 @@ use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, elf};
 
 use super::super::{Elf, ElfError, ElfWriteError, string};
-use super::file::SHT_CREL;
-use super::form::ElfForm;
+use super::form::{ElfForm, SHT_CREL};
 use crate::format::bytes::ReadAt;
 use crate::format::string_table::StringTable;
 
