@@ -187,7 +187,7 @@ struct Found {
     symbol: u32,
     kernel: Kernel,
     is_described: bool,
-    /// Positions of parameters in the source, with the parameters; in any order.
+    /// Positions of parameters in the source, sorted, with the parameters.
     parameters: Vec<(u16, Argument)>,
     frame_size: u32,
     stack_size: Option<u32>,
@@ -256,23 +256,30 @@ impl Found {
             CBANK_PARAM_SIZE => self.kernel.arguments_size = record.half()?.into(),
             KPARAM_INFO => {
                 let parameter = record.sized(Parameter::read)?;
-                self.parameter(parameter, parameter.packed >> 18);
+                self.parameter(parameter, parameter.packed >> 18)?;
             }
             KPARAM_INFO_V2 => {
                 let parameter = record.sized(Parameter::read)?;
-                self.parameter(parameter, parameter.packed & 0xffff);
+                self.parameter(parameter, parameter.packed & 0xffff)?;
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn parameter(&mut self, parameter: Parameter, size: u32) {
+    fn parameter(&mut self, parameter: Parameter, size: u32) -> Result<(), String> {
         let Parameter {
             ordinal, offset, ..
         } = parameter;
         let argument = Argument::at(offset.into(), size);
-        self.parameters.push((ordinal, argument));
+        let known = &mut self.parameters;
+        match known.binary_search_by(|(known, _)| known.cmp(&ordinal)) {
+            Ok(_) => Err(format!("duplicate parameter {ordinal}")),
+            Err(place) => {
+                known.insert(place, (ordinal, argument));
+                Ok(())
+            }
+        }
     }
 
     fn shared(&mut self, size: u64) -> Result<(), String> {
@@ -290,19 +297,14 @@ impl Found {
         Ok(())
     }
 
-    fn into_kernel(mut self) -> Result<Kernel, String> {
+    fn into_kernel(self) -> Result<Kernel, String> {
         let mut kernel = self.kernel;
         if !self.is_described {
             return Err(format!("section `{INFO_OF}{}` is missing", kernel.name));
         }
         let end = kernel.arguments_size;
-        self.parameters
-            .sort_unstable_by_key(|(ordinal, _)| *ordinal);
-        for (index, (ordinal, argument)) in (0..).zip(self.parameters) {
-            if u32::from(ordinal) < index {
-                return Err(format!("duplicate parameter {ordinal}"));
-            }
-            if u32::from(ordinal) != index {
+        for (index, (ordinal, argument)) in (0..=u16::MAX).zip(self.parameters) {
+            if ordinal != index {
                 return Err(format!("expected parameter {index}, found {ordinal}"));
             }
             let Argument { offset, size, .. } = argument;
