@@ -15,7 +15,7 @@ const LIMIT: u64 = 1 << 20;
 
 fuzz_target!(|file: &[u8]| {
     let found = inventory(file, &mut Unpacking::in_memory(LIMIT));
-    let open = || ReadCache::new(Cursor::new(file));
+    let open = || ReadCache::new(Cursor::new(file.to_vec()));
     let of = |runtime| {
         let settings = VerifySettings {
             runtime,

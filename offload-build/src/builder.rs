@@ -8,6 +8,7 @@ use crate::error::{BuildPart, Error};
 use crate::installed::native;
 use crate::plan::Plan;
 use crate::run::{Run, finish};
+use offload_formats::by_name::ByName;
 
 /// The device code of a package: read from its manifest, changed by the build script, then built.
 ///
@@ -422,7 +423,8 @@ impl TargetBuild {
 }
 
 fn define(settings: &mut Settings, name: &str, value: &str) {
-    let map = [(name.to_owned(), Some(value.to_owned()))].into();
+    let mut map = ByName::default();
+    map.insert(name.to_owned(), Some(value.to_owned()));
     settings.set("define", Setting::Map(map), "Build::define");
 }
 

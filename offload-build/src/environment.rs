@@ -3,7 +3,7 @@
 use crate::error::Error;
 use offload_formats::escape::Colors;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 /// those that Cargo itself sets are read through [`Environment::cargo`] and are not.
 #[derive(Debug)]
 pub(crate) struct Environment {
-    variables: BTreeMap<OsString, OsString>,
+    /// Names and values, sorted by name.
+    variables: Vec<(OsString, OsString)>,
     announced: RefCell<BTreeSet<String>>,
     directives: RefCell<Vec<String>>,
 }
@@ -25,12 +26,13 @@ impl Environment {
         Self::new(std::env::vars_os().collect())
     }
 
-    pub(crate) fn new(variables: BTreeMap<OsString, OsString>) -> Self {
-        let variables = variables.into_iter();
+    pub(crate) fn new(mut variables: Vec<(OsString, OsString)>) -> Self {
+        for (name, _) in &mut variables {
+            *name = as_found(name);
+        }
+        variables.sort_unstable();
         Self {
-            variables: variables
-                .map(|(name, value)| (as_found(&name), value))
-                .collect(),
+            variables,
             announced: RefCell::default(),
             directives: RefCell::default(),
         }
@@ -38,7 +40,11 @@ impl Environment {
 
     /// A variable that Cargo sets for build scripts.
     pub(crate) fn cargo(&self, name: &str) -> Option<String> {
-        let value = self.variables.get(&as_found(OsStr::new(name)))?;
+        let name = as_found(OsStr::new(name));
+        let place = self
+            .variables
+            .binary_search_by(|(known, _)| known.cmp(&name));
+        let (_, value) = self.variables.get(place.ok()?)?;
         Some(value.to_string_lossy().into_owned())
     }
 
@@ -81,7 +87,8 @@ impl Environment {
 
     /// The names of variables that start so.
     pub(crate) fn names(&self, prefix: &str) -> Vec<String> {
-        let names = self.variables.keys().map(|name| name.to_string_lossy());
+        let names = self.variables.iter();
+        let names = names.map(|(name, _)| name.to_string_lossy());
         names
             .filter(|name| name.starts_with(prefix))
             .map(String::from)
@@ -119,7 +126,7 @@ impl Environment {
                 OTHERS.contains(&name) || name.starts_with("RUSTC_") || name.starts_with("DEP_")
             }
         };
-        let names = self.variables.keys();
+        let names = self.variables.iter().map(|(name, _)| name);
         let own = names.filter(|name| is_own(&name.to_string_lossy()));
         own.cloned().collect()
     }

@@ -3,8 +3,8 @@
 use crate::error::Error;
 use crate::files;
 use crate::process::command::CommandError;
+use offload_formats::by_name::ByName;
 use offload_formats::escape::{self, Colors};
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -36,7 +36,7 @@ struct Block<'a> {
 /// The text for all failed steps, by title. The command is there once and last: it is long, and the reason is not in it.
 pub(crate) fn report(failures: &[(String, Failure)]) -> String {
     let mut blocks: Vec<Block<'_>> = Vec::new();
-    let mut also: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut also: ByName<Vec<&str>> = ByName::default();
     let mut command = None;
     for (title, failure) in failures {
         let (error, hint) = match failure {

@@ -16,7 +16,7 @@ pub(crate) struct Readable {
     path: PathBuf,
     /// Size in bytes.
     size: u64,
-    cache: ReadCache<PieceSource<Reader>>,
+    cache: ReadCache,
     failure: Rc<RefCell<Option<io::Error>>>,
 }
 
@@ -76,7 +76,7 @@ impl Readable {
     }
 
     /// Returns its bytes, as parsers read them.
-    pub(crate) fn data(&self) -> &ReadCache<impl Source> {
+    pub(crate) fn data(&self) -> &ReadCache {
         &self.cache
     }
 

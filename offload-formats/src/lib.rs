@@ -24,6 +24,8 @@
 //! | `tools` | parts that build scripts do not need: images in Mach-O files, offload binaries as YAML, writing of text bundles, bundles in object files, objects that embed images, registrations in C, as LLVM IR and for SYCL |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[doc(hidden)]
+pub mod by_name;
 pub mod container;
 pub mod escape;
 pub mod format;

@@ -29,7 +29,7 @@ const ROOMS: [(&str, &str, &[&[&str]]); 6] = [
         "offload-formats",
         "",
         &[
-            &["escape", "md5", "names"],
+            &["by_name", "escape", "md5", "names"],
             &["format"],
             &["container"],
             &["registration"],

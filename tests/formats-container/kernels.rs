@@ -2,10 +2,12 @@
 
 use crate::support;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::rc::Rc;
 
 use offload_formats::container::kernels::{
     Argument, ArgumentKind, Kernel, kernels, kernels_within,
@@ -449,9 +451,9 @@ fn finds_the_note_in_segments_and_in_sections() {
 }
 
 /// A source that counts the bytes that are read.
-struct Counted<'a>(&'a [u8], &'a std::cell::Cell<u64>);
+struct Counted(Vec<u8>, Rc<Cell<u64>>);
 
-impl Source for Counted<'_> {
+impl Source for Counted {
     fn size(&mut self) -> Option<u64> {
         Some(self.0.len() as u64)
     }
@@ -479,8 +481,8 @@ fn reads_headers_symbols_and_notes_of_an_image_in_a_large_file() {
     assert_eq!(whole.len(), 3);
     let (before, after) = (vec![0x7f; 12_345], vec![0x7f; 1 << 20]);
     let file = [before.as_slice(), &image, &after].concat();
-    let read = std::cell::Cell::new(0);
-    let cache = ReadCache::new(Counted(&file, &read));
+    let read = Rc::new(Cell::new(0));
+    let cache = ReadCache::new(Counted(file, Rc::clone(&read)));
     let start = before.len() as u64;
     let range = start..start + image.len() as u64;
     assert_eq!(kernels_within(&cache, range).unwrap(), whole);

@@ -5,9 +5,9 @@
 
 use crate::files;
 use crate::process::command::Command;
+use offload_formats::by_name::ByName;
 use offload_formats::escape::Colors;
 use offload_formats::names::Triple;
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,7 @@ pub(crate) struct Compile<'a> {
     /// HIP: true if host code starts its kernels, also those that are the source's own, by the same names.
     pub has_host_code: bool,
     /// `-D`, by name; empty for a name without value.
-    pub define: &'a BTreeMap<String, String>,
+    pub define: &'a ByName<String>,
     /// Options as spelled, after all others.
     pub flags: &'a [String],
     /// Makes the source's private names unique in a program (HIP and CUDA).
@@ -229,7 +229,7 @@ impl Clang<'_> {
         for folder in self.include_last {
             command = command.arg("-idirafter").arg(folder);
         }
-        for (name, value) in compile.define {
+        for (name, value) in compile.define.iter() {
             let equals = if value.is_empty() { "" } else { "=" };
             command = command.arg(format!("-D{name}{equals}{value}"));
         }
@@ -277,7 +277,8 @@ mod tests {
         let define = [("FAST", ""), ("TILE", "64")];
         let define = define
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .into();
+            .into_iter()
+            .collect();
         let compile = Compile {
             source: Path::new("k.c"),
             output: Path::new("k.o"),

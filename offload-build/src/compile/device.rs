@@ -167,7 +167,6 @@ fn start(clang: &Clang<'_>, language: &str, processor: &str, compile: &Compile<'
 mod tests {
     use super::*;
     use crate::compile::clang::Part;
-    use std::collections::BTreeMap;
 
     /// The command for the first release of these, and the halves of it for a sender.
     fn commands(
@@ -188,7 +187,8 @@ mod tests {
             debug: true,
             colors: Default::default(),
         };
-        let define = BTreeMap::from([("TILE".to_owned(), "64".to_owned())]);
+        let define = [("TILE".to_owned(), "64".to_owned())];
+        let define = define.into_iter().collect();
         let text = Path::new("k.ii");
         [Part::Whole, Part::Preprocess(text), Part::Compile(text)].map(|part| {
             let compile = Compile {

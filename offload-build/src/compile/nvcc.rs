@@ -92,7 +92,7 @@ impl Nvcc<'_> {
         for folder in self.include {
             command = command.arg("-I").arg(folder);
         }
-        for (name, value) in compile.define {
+        for (name, value) in compile.define.iter() {
             let equals = if value.is_empty() { "" } else { "=" };
             // nvcc takes lists.
             let definition = format!("{name}{equals}{value}").replace(',', "\\,");
@@ -180,7 +180,8 @@ mod tests {
         let define = [("FAST", ""), ("PAIR", "1,2")];
         let define = define
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .into();
+            .into_iter()
+            .collect();
         let mut compile = Compile {
             source: Path::new("k.cu"),
             output: Path::new("k.cubin"),
@@ -204,7 +205,7 @@ mod tests {
         );
         // Who debugs says so.
         (nvcc.std, nvcc.include) = (None, &[]);
-        let (none, flags) = (std::collections::BTreeMap::new(), ["-G".to_owned()]);
+        let (none, flags) = (Default::default(), ["-G".to_owned()]);
         (compile.define, compile.flags) = (&none, &flags);
         (compile.opt_level, compile.rdc) = ("0", false);
         assert_eq!(

@@ -55,7 +55,7 @@ pub(crate) fn of_tree(
     let is_defined = || {
         let option = format!("-D{WAVEFRONT_SIZE}");
         let mut flags = compile.flags.iter();
-        compile.define.contains_key(WAVEFRONT_SIZE) || flags.any(|flag| flag.starts_with(&option))
+        compile.define.contains(WAVEFRONT_SIZE) || flags.any(|flag| flag.starts_with(&option))
     };
     let is_source = !matches!(compile.part, Part::Compile(_));
     if rocm.lacks_wavefront_size && is_source && uses_headers(compile.flags) && !is_defined() {

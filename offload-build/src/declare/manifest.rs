@@ -425,8 +425,9 @@ mod tests {
             ("TILE", Some("64")),
         ];
         let pairs = pairs.map(|(name, value)| (name.to_owned(), value.map(str::to_owned)));
-        assert_eq!(settings.map("define"), pairs.into());
-        assert_eq!(settings.targets["gfx90a"].list("flags"), ["-g"]);
+        assert_eq!(settings.map("define"), pairs.into_iter().collect());
+        let own = settings.targets.get("gfx90a").unwrap();
+        assert_eq!(own.list("flags"), ["-g"]);
         assert_eq!(settings.origin("sources"), "Cargo.toml:3:1");
     }
 

@@ -3,7 +3,8 @@
 
 use crate::declare::language::{Container, ImageSources, Language};
 use crate::error::Error;
-use std::collections::{BTreeMap, BTreeSet};
+use offload_formats::by_name::ByName;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// A key: what it is called in the manifest, and what it holds.
@@ -88,7 +89,7 @@ pub(crate) enum Setting {
     List(Vec<String>),
     /// Values by name: empty for a name without a value, `None` for one that a layer below may have and this one leaves
     /// out.
-    Map(BTreeMap<String, Option<String>>),
+    Map(ByName<Option<String>>),
     Flag(bool),
 }
 
@@ -115,8 +116,9 @@ pub(crate) enum Reach {
 /// Values of keys, and those that hold for one target only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
-    values: BTreeMap<&'static str, Entry>,
-    pub(crate) targets: BTreeMap<String, Settings>,
+    /// Keys, sorted, with their values.
+    values: Vec<(&'static str, Entry)>,
+    pub(crate) targets: ByName<Settings>,
     /// Whatever any layer lists under `targets`, for this profile or another: code may ask for it by `cfg`.
     pub(crate) listed: BTreeSet<String>,
     /// The value of `compiler` that one for other packages, too, has replaced: a rustc is not replaced by a clang.
@@ -126,36 +128,55 @@ pub(crate) struct Settings {
 impl Settings {
     /// Puts a value in the place of what was there; names of a map join those that were there.
     pub(crate) fn set(&mut self, name: &'static str, setting: Setting, origin: impl fmt::Display) {
+        self.put(name, setting, origin.to_string());
+    }
+
+    fn put(&mut self, name: &'static str, setting: Setting, origin: String) {
         debug_assert!(find(name).is_some(), "`{name}` is a row of KEYS");
-        let origin = origin.to_string();
         if let ("targets", Setting::List(list)) = (name, &setting) {
             self.listed.extend(list.iter().cloned());
         }
-        let setting = match (setting, self.values.remove(name).map(|entry| entry.setting)) {
-            (Setting::Map(new), Some(Setting::Map(mut old))) => {
-                old.extend(new);
-                Setting::Map(old)
-            }
-            (setting, _) => setting,
-        };
-        let reach = Reach::default();
-        let entry = Entry {
+        let mut entry = Entry {
             setting,
             origin,
-            reach,
+            reach: Reach::default(),
         };
-        self.values.insert(name, entry);
+        match self.place(name) {
+            Ok(place) => {
+                let (_, known) = &mut self.values[place];
+                if let (Setting::Map(new), Setting::Map(old)) = (&entry.setting, &known.setting) {
+                    let mut all = old.clone();
+                    for (name, value) in new.iter() {
+                        all.insert(name.to_owned(), value.clone());
+                    }
+                    entry.setting = Setting::Map(all);
+                }
+                *known = entry;
+            }
+            Err(place) => self.values.insert(place, (name, entry)),
+        }
+    }
+
+    /// Returns the place of a key, or where it is to be inserted.
+    fn place(&self, name: &str) -> Result<usize, usize> {
+        self.values.binary_search_by(|(key, _)| (*key).cmp(name))
+    }
+
+    fn find(&self, name: &str) -> Option<&Entry> {
+        let (_, entry) = self.values.get(self.place(name).ok()?)?;
+        Some(entry)
     }
 
     /// The same values, written for so much.
     pub(crate) fn reaching(mut self, reach: Reach) -> Self {
-        self.values
-            .values_mut()
-            .for_each(|entry| entry.reach = reach);
-        let targets = std::mem::take(&mut self.targets).into_iter();
-        self.targets = targets
-            .map(|(target, settings)| (target, settings.reaching(reach)))
-            .collect();
+        for (_, entry) in &mut self.values {
+            entry.reach = reach;
+        }
+        let targets = std::mem::take(&mut self.targets);
+        for (target, settings) in targets.iter() {
+            let settings = settings.clone().reaching(reach);
+            self.targets.insert(target.to_owned(), settings);
+        }
         self
     }
 
@@ -163,25 +184,23 @@ impl Settings {
     pub(crate) fn overlay(&mut self, over: &Settings) {
         for (name, entry) in &over.values {
             if *name == "compiler" && entry.reach == Reach::World {
-                self.replaced_compiler = self.values.get(name).cloned();
+                self.replaced_compiler = self.find(name).cloned();
             }
             self.set(name, entry.setting.clone(), &entry.origin);
-            if let Some(own) = self.values.get_mut(name) {
-                own.reach = entry.reach;
+            if let Ok(place) = self.place(name) {
+                self.values[place].1.reach = entry.reach;
             }
         }
         self.listed.extend(over.listed.iter().cloned());
-        for (target, settings) in &over.targets {
-            self.targets
-                .entry(target.clone())
-                .or_default()
-                .overlay(settings);
+        for (target, settings) in over.targets.iter() {
+            let own = self.targets.or_insert(target, Settings::default());
+            own.overlay(settings);
         }
     }
 
     pub(crate) fn entry(&self, name: &'static str) -> Option<&Entry> {
         debug_assert!(find(name).is_some(), "`{name}` is a row of KEYS");
-        self.values.get(name)
+        self.find(name)
     }
 
     /// Returns the place where the value of `name` was written.
@@ -221,10 +240,10 @@ impl Settings {
         places.any(|settings| !settings.list(name).is_empty())
     }
 
-    pub(crate) fn map(&self, name: &'static str) -> BTreeMap<String, Option<String>> {
+    pub(crate) fn map(&self, name: &'static str) -> ByName<Option<String>> {
         match self.entry(name).map(|entry| &entry.setting) {
             Some(Setting::Map(map)) => map.clone(),
-            _ => BTreeMap::new(),
+            _ => ByName::default(),
         }
     }
 }
@@ -336,7 +355,7 @@ mod tests {
             ("FAST".to_owned(), Some(String::new())),
             ("TILE".to_owned(), Some("64".to_owned())),
         ];
-        assert_eq!(map, Setting::Map(pairs.into()));
+        assert_eq!(map, Setting::Map(pairs.into_iter().collect()));
         assert_eq!(Form::Flag.parse("on"), Ok(Setting::Flag(true)));
         assert_eq!(Form::Flag.parse("0"), Ok(Setting::Flag(false)));
         let error = Form::Flag.parse("yes").unwrap_err();
@@ -354,7 +373,8 @@ mod tests {
     #[test]
     fn lays_layers_over_each_other() {
         let mut below = Settings::default();
-        let map = |name: &str| Setting::Map([(name.to_owned(), Some(String::new()))].into());
+        let pair = |name: &str| (name.to_owned(), Some(String::new()));
+        let map = |name: &str| Setting::Map([pair(name)].into_iter().collect());
         below.set("define", map("A"), "workspace");
         below.set("targets", Setting::List(vec!["sm_80".into()]), "workspace");
         let mut over = Settings::default();
@@ -362,7 +382,7 @@ mod tests {
         over.set("targets", Setting::List(vec!["gfx90a".into()]), "package");
         below.overlay(&over);
         assert_eq!(below.list("targets"), ["gfx90a"]);
-        assert_eq!(below.map("define").keys().collect::<Vec<_>>(), ["A", "B"]);
+        assert_eq!(below.map("define").names().collect::<Vec<_>>(), ["A", "B"]);
         assert_eq!(below.origin("targets"), "package");
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::declare::skipped::Skipped;
 use crate::generate::source_name::SourceName;
+use offload_formats::by_name::ByName;
 use offload_formats::container::kernels::{Argument, Kernel};
-use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::ops::Range;
 
@@ -173,12 +173,10 @@ impl HostFile {
         sources: Vec<SourceFile>,
         skipped: Vec<Skipped>,
     ) -> Self {
-        let mut kernels: BTreeMap<&str, Option<&Described>> = BTreeMap::new();
+        let mut kernels: ByName<Option<&Described>> = ByName::default();
         for kernel in sources.iter().flat_map(|source| &source.described) {
-            kernels
-                .entry(&kernel.name)
-                .and_modify(|known| *known = known.filter(|known| *known == kernel))
-                .or_insert(Some(kernel));
+            let known = kernels.or_insert(&kernel.name, Some(kernel));
+            *known = known.filter(|known| *known == kernel);
         }
         let mut images = Vec::new();
         for source in &sources {
@@ -190,7 +188,7 @@ impl HostFile {
         }
         Self {
             module,
-            kernels: kernels.keys().map(|name| (*name).to_owned()).collect(),
+            kernels: kernels.names().map(str::to_owned).collect(),
             described: kernels.values().flatten().copied().cloned().collect(),
             skipped,
             content: Content::OfSources { images },

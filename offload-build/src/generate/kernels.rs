@@ -3,9 +3,10 @@
 use crate::generate::file::{Described, Number, SourceFile, Stub};
 use crate::generate::template::fill;
 use crate::generate::words::raw;
+use offload_formats::by_name::ByName;
 use offload_formats::container::kernels::{Argument, Kernel, source_name};
 use offload_formats::escape::terminal;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Returns a constant for each kernel, under its symbol and under its plain name, and the names of the former. Those whose
 /// symbol is not a name in Rust have this `visibility`.
@@ -31,12 +32,12 @@ pub(crate) fn constants(described: &[Described], visibility: &str) -> (String, V
 
 /// Returns the same for kernels whose constants are in the Rust modules of `sources`.
 pub(crate) fn forwarded(described: &[Described], sources: &[SourceFile]) -> (String, Vec<String>) {
-    let mut places = BTreeMap::new();
+    let mut places = ByName::default();
     for source in sources {
         let constants = symbol_names(&source.described);
         for (kernel, constant) in source.described.iter().zip(constants) {
             let place = format!("super::{}::kernel::{constant}", source.name.module);
-            places.entry(&kernel.name).or_insert(place);
+            places.or_insert(&kernel.name, place);
         }
     }
     let mut text = String::new();

@@ -8,30 +8,31 @@ use crate::error;
 use crate::error::{BuildPart, Error};
 use crate::files;
 use crate::readable::{self, Readable};
+use offload_formats::by_name::ByName;
 use offload_formats::container::bundled::{DeviceTarget, Unpacking};
 use offload_formats::container::decompression_limit::DecompressionLimit;
 use offload_formats::container::device_library::{self, LibraryImage, PlainObjects};
 use offload_formats::format::magic::Magic;
 use offload_formats::names::library_name::{self, LibraryName};
 use offload_formats::names::{ImageTarget, Triple, nearest};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// The libraries that the device links of a module take, read once.
-pub(crate) struct Libraries(BTreeMap<String, Result<Vec<Rc<Library>>, Error>>);
+pub(crate) struct Libraries(ByName<Result<Vec<Rc<Library>>, Error>>);
 
 impl Libraries {
     /// Finds and reads the libraries for each target of `module`. An error counts when that target's link is planned.
     pub(crate) fn of(module: &Module) -> Self {
-        let mut read: BTreeMap<PathBuf, Rc<Library>> = BTreeMap::new();
-        let mut library = |path: PathBuf| match read.get(&path) {
+        let mut read: Vec<Rc<Library>> = Vec::new();
+        let mut library = |path: PathBuf| match read.iter().find(|known| known.path == path) {
             Some(known) => Ok(Rc::clone(known)),
             None => {
                 let library = Rc::new(Library::read(&path, module.decompressed)?);
-                read.insert(path, Rc::clone(&library));
+                read.push(Rc::clone(&library));
                 Ok(library)
             }
         };
@@ -61,20 +62,20 @@ impl Libraries {
 pub(crate) struct Library {
     pub(crate) path: PathBuf,
     images: Vec<LibraryImage>,
-    /// Indices of those that are bitcode.
-    pub(crate) bitcode: BTreeSet<usize>,
+    /// Indices of those that are bitcode, sorted.
+    pub(crate) bitcode: Vec<usize>,
 }
 
 impl Library {
     fn read(path: &Path, decompressed: DecompressionLimit) -> Result<Self, Error> {
         let library = Readable::open(path)?;
         let images = images(path, &library, decompressed)?;
-        let mut bitcode = BTreeSet::new();
+        let mut bitcode = Vec::new();
         for (index, image) in images.iter().enumerate() {
             let magic = image.magic(library.data());
             library.check()?;
             if magic == Magic::Bitcode {
-                bitcode.insert(index);
+                bitcode.push(index);
             }
         }
         Ok(Self {

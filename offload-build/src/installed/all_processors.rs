@@ -11,7 +11,6 @@ use crate::error::Error;
 use crate::installed::answers::Answers;
 use crate::process::command::Command;
 use crate::process::search::{Search, program_in};
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const ALL: &str = "all";
@@ -49,7 +48,7 @@ pub(crate) fn put_into(settings: &mut Settings, environment: &Environment) -> Re
 }
 
 /// Returns the targets that a word stands for.
-fn chosen(supported: &BTreeSet<u32>, word: &str) -> Vec<String> {
+fn chosen(supported: &[u32], word: &str) -> Vec<String> {
     let oldest = supported.first();
     let is_chosen = |number: &&u32| word == ALL || **number % 10 == 0 || Some(*number) == oldest;
     let numbers: Vec<&u32> = supported.iter().filter(is_chosen).collect();
@@ -58,8 +57,8 @@ fn chosen(supported: &BTreeSet<u32>, word: &str) -> Vec<String> {
     images.chain(ptx).collect()
 }
 
-/// Returns the numbers of the processors for which the compiler of a module makes images.
-fn supported(settings: &Settings, environment: &Environment) -> Result<BTreeSet<u32>, Error> {
+/// Returns the numbers of the processors for which the compiler of a module makes images, sorted.
+fn supported(settings: &Settings, environment: &Environment) -> Result<Vec<u32>, Error> {
     let search = environment.search();
     let out = PathBuf::from(environment.required("OUT_DIR")?);
     let answers = Answers::below(&out, "");
@@ -84,8 +83,9 @@ fn supported(settings: &Settings, environment: &Environment) -> Result<BTreeSet<
             asked.push(processors(gpu_names(&help)));
         }
     }
-    let common = asked.into_iter().reduce(|one, other| &one & &other);
-    let common = common.filter(|common| !common.is_empty());
+    let mut common = asked.pop().unwrap_or_default();
+    common.retain(|number| asked.iter().all(|other| other.contains(number)));
+    let common = Some(common).filter(|common| !common.is_empty());
     common.ok_or_else(|| {
         let problem = "`all`: no compiler lists its processors (searched PATH for clang, or `compiler`)\n\
             hint: name the processors: OFFLOAD_TARGETS=\"sm_80;compute_80\" replaces `targets`";
@@ -109,11 +109,13 @@ pub(crate) fn gpu_names(help: &str) -> &str {
 }
 
 /// Parses the numbers of processors without a suffix in an answer: `sm_80`, between blanks or in quotes.
-fn processors(answer: &str) -> BTreeSet<u32> {
+fn processors(answer: &str) -> Vec<u32> {
     let words = answer.split(|char: char| char.is_whitespace() || char == '\'');
-    words
-        .filter_map(|word| word.strip_prefix("sm_")?.parse().ok())
-        .collect()
+    let numbers = words.filter_map(|word| word.strip_prefix("sm_")?.parse().ok());
+    let mut numbers: Vec<u32> = numbers.collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
 }
 
 #[cfg(test)]
@@ -136,8 +138,8 @@ mod tests {
         let help = "--def-load-cache\n  'sm_70' and above\n--gpu-name <gpu name>  (-arch)\n  PTX for .target sm_XY\n  Allowed \
             values for this option:  'compute_80','sm_80','sm_90','sm_90a'\n--help\n  'sm_60'\n";
         let ptxas = processors(gpu_names(help));
-        assert_eq!(clang, [80, 90].into());
+        assert_eq!(clang, [80, 90]);
         assert_eq!(ptxas, clang);
-        assert_eq!(chosen(&BTreeSet::new(), ALL), [""; 0]);
+        assert_eq!(chosen(&[], ALL), [""; 0]);
     }
 }

@@ -5,7 +5,6 @@ use crate::installed::llvm::RELEASES;
 use crate::installed::rustc::Rustc;
 use crate::process::command::Command;
 use crate::process::search::{Search, program_in};
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,10 +54,19 @@ impl LlvmTools {
             return Ok(tools);
         }
         let others = rustc.tools.iter().flat_map(|folder| in_toolchains(folder));
-        let others: BTreeSet<PathBuf> = others.filter(|llc| Some(llc) != own.as_ref()).collect();
-        let mut others: Vec<Self> = others.iter().filter_map(|llc| reads(llc)).collect();
-        others.sort_by_key(|tools| Reverse(tools.release.clone()));
-        if let Some(newest) = others.into_iter().next() {
+        let mut others: Vec<PathBuf> = others.filter(|llc| Some(llc) != own.as_ref()).collect();
+        others.sort();
+        others.dedup();
+        let mut newest: Option<Self> = None;
+        for tools in others.iter().filter_map(|llc| reads(llc)) {
+            if newest
+                .as_ref()
+                .is_none_or(|known| tools.release > known.release)
+            {
+                newest = Some(tools);
+            }
+        }
+        if let Some(newest) = newest {
             return Ok(newest);
         }
         let names = RELEASES.rev().map(|release| format!("llc-{release}"));

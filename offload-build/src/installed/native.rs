@@ -76,9 +76,12 @@ impl<'a> Native<'a> {
             settings.targets.insert(name.clone(), keys);
         }
         let is_gpus = |name: &str| Target::parse(name).is_ok_and(|target| !target.triple.is_cpu());
-        settings
-            .targets
-            .retain(|name, _| targets.contains(name) || !is_gpus(name));
+        let names: Vec<String> = settings.targets.names().map(str::to_owned).collect();
+        for name in names {
+            if !targets.contains(&name) && is_gpus(&name) {
+                settings.targets.remove(&name);
+            }
+        }
         let origin = settings.origin("targets").to_owned();
         settings.set("targets", Setting::List(targets), origin);
         Ok(())

@@ -40,12 +40,13 @@ pub(crate) fn expand(
     let compiler = settings.text("compiler").unwrap_or_default().to_owned();
     let value = |name: &str| value(name, &compiler, environment);
     let mut missing = None;
-    let tables = settings.targets.values().cloned().collect::<Vec<_>>();
-    let names: Vec<String> = settings.targets.keys().cloned().collect();
-    for (name, mut table) in names.into_iter().zip(tables) {
+    let mut targets = settings.targets.clone();
+    for (name, table) in settings.targets.iter() {
+        let mut table = table.clone();
         missing = missing.or(expand_table(&mut table, value)?);
-        settings.targets.insert(name, table);
+        targets.insert(name.to_owned(), table);
     }
+    settings.targets = targets;
     let own = expand_table(settings, value)?;
     Ok(own.or(missing))
 }

@@ -21,7 +21,6 @@ use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
 use offload_formats::escape::Colors;
 use offload_formats::md5::Md5;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Values that the plan of a module is made from, besides the module.
@@ -61,7 +60,7 @@ pub(crate) struct Context<'a> {
     /// The folder of CUDA's device runtime, for modules that nvcc compiles.
     pub(crate) cuda_device_runtime: Option<&'a Path>,
     /// The number of each source in names of OpenMP's kernels, where the system has numbers.
-    pub(crate) source_numbers: &'a BTreeMap<PathBuf, String>,
+    pub(crate) source_numbers: &'a [(PathBuf, String)],
 }
 
 /// The side that a compile is for.
@@ -107,7 +106,7 @@ impl Context<'_> {
         source: &Path,
         side: Side<'_>,
         output: &Path,
-        command: impl Fn(&Clang<'_>, &Compile<'_>) -> Command,
+        command: &dyn Fn(&Clang<'_>, &Compile<'_>) -> Command,
     ) -> Task {
         let target = self.host.clang_target();
         // After the user's own folders.
@@ -129,6 +128,8 @@ impl Context<'_> {
             debug: self.debug,
             colors: self.colors,
         };
+        let mut numbers = self.source_numbers.iter();
+        let number = numbers.find(|(numbered, _)| numbered == source);
         let compile = Compile {
             source,
             output,
@@ -139,7 +140,7 @@ impl Context<'_> {
             define: &own.define,
             flags: &flags,
             unit: &self.unit(module, source),
-            file: self.source_numbers.get(source).map_or("", String::as_str),
+            file: number.map_or("", |(_, number)| number),
             part: Part::Whole,
         };
         let shown = source.strip_prefix(self.root).unwrap_or(source);
@@ -154,7 +155,7 @@ impl Context<'_> {
             start: self.start(
                 module,
                 side,
-                |part| {
+                &|part| {
                     command(
                         &clang,
                         &Compile {
@@ -233,7 +234,7 @@ impl Context<'_> {
         &self,
         module: &Module,
         side: Side<'_>,
-        command: impl Fn(Part<'_>) -> Command,
+        command: &dyn Fn(Part<'_>) -> Command,
         output: &Path,
     ) -> Start {
         let Some(launcher) = self.launcher else {

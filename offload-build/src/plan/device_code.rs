@@ -281,7 +281,7 @@ impl Context<'_> {
                 .join(stem(self.root, source))
                 .with_extension(extension);
             let side = Side::Device(target);
-            let task = self.compile(module, source, side, &output, |clang, compile| {
+            let task = self.compile(module, source, side, &output, &|clang, compile| {
                 self.device_command(module, target, clang, compile)
             });
             tasks.push(step(match is_machine_code {

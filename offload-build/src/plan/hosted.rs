@@ -28,7 +28,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
             source,
             context::Side::Host("the host"),
             &output,
-            |clang, compile| {
+            &|clang, compile| {
                 let (sdk, rocm) = (context.compiler.sdk.as_deref(), context.compiler.rocm());
                 match module.language {
                     Language::Hip => host::hip_host(clang, rocm, HostRegistration::Other, compile),

@@ -5,7 +5,8 @@ use crate::device_link::DeviceInput;
 use crate::error::Error;
 use crate::inputs::libraries::{Library, name_of};
 use crate::steps::extract::Extraction;
-use std::collections::{BTreeMap, BTreeSet};
+use offload_formats::by_name::ByName;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -18,7 +19,7 @@ pub(crate) fn inputs(
     libraries: &[Rc<Library>],
 ) -> Result<(Vec<Extraction>, Vec<DeviceInput>), Error> {
     let (mut extractions, mut inputs) = (Vec::new(), Vec::new());
-    let mut lacking: BTreeMap<String, Vec<&Library>> = BTreeMap::new();
+    let mut lacking: ByName<Vec<&Library>> = ByName::default();
     let mut served = BTreeSet::new();
     for (number, library) in libraries.iter().enumerate() {
         let name = name_of(&library.path).name.to_owned();
@@ -28,7 +29,7 @@ pub(crate) fn inputs(
             let stem = stem
                 .to_string_lossy()
                 .replace(|c: char| c.is_control(), "_");
-            let extension = if library.bitcode.contains(&index) {
+            let extension = if library.bitcode.binary_search(&index).is_ok() {
                 "bc"
             } else {
                 "o"
@@ -41,7 +42,7 @@ pub(crate) fn inputs(
             files.push((index, file));
         }
         if files.is_empty() {
-            lacking.entry(name).or_default().push(library);
+            lacking.or_insert(&name, Vec::new()).push(library);
             continue;
         }
         served.insert(name);
@@ -52,7 +53,8 @@ pub(crate) fn inputs(
             decompressed: module.decompressed,
         });
     }
-    match lacking.into_iter().find(|(name, _)| !served.contains(name)) {
+    let mut lacking = lacking.iter();
+    match lacking.find(|(name, _)| !served.contains(*name)) {
         None => Ok((extractions, inputs)),
         Some((_, libraries)) => {
             let libraries: Vec<String> = libraries.iter().map(ToString::to_string).collect();

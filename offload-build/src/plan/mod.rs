@@ -18,6 +18,7 @@ mod stages;
 pub(crate) use context::Context;
 pub(crate) use prebuilt::plan as plan_prebuilt;
 pub use stages::Plan;
+pub(crate) use stages::sorted;
 
 use crate::declare::family::Family;
 use crate::declare::language::ImageSources;

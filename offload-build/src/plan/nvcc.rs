@@ -131,7 +131,7 @@ fn compiles(module: &Module, context: &Context<'_>) -> (Stage, Vec<PathBuf>) {
             source,
             context::Side::Host("the host and all targets"),
             &output,
-            |clang, compile| {
+            &|clang, compile| {
                 let nvcc = Nvcc {
                     nvcc: &context.compiler.program,
                     std: clang.std,

@@ -97,7 +97,7 @@ fn host_compile(
     output: &Path,
 ) -> Task {
     let side = context::Side::Host("the host");
-    let mut task = context.compile(module, source, side, output, |clang, compile| {
+    let mut task = context.compile(module, source, side, output, &|clang, compile| {
         let (sdk, rocm) = (context.compiler.sdk.as_deref(), context.compiler.rocm());
         let registrar = HostRegistration::Itself(images);
         match module.language {

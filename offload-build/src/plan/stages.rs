@@ -3,7 +3,6 @@
 use crate::declare::skipped::Skipped;
 use crate::process::command::Command;
 use crate::steps::step::Step;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -33,7 +32,7 @@ impl Plan {
     /// Returns the programs that it starts, by path.
     pub(crate) fn programs(&self) -> impl Iterator<Item = &Path> {
         let commands = self.steps().flat_map(Step::commands);
-        let programs: BTreeSet<&Path> = commands.map(Command::program).collect();
+        let programs = sorted(commands.map(Command::program));
         programs.into_iter().filter(|program| program.is_absolute())
     }
 
@@ -42,13 +41,21 @@ impl Plan {
     }
 }
 
+/// Returns each path once, sorted.
+pub(crate) fn sorted<'p>(paths: impl Iterator<Item = &'p Path>) -> Vec<&'p Path> {
+    let mut paths: Vec<&Path> = paths.collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths
+}
+
 /// Prints the dry run as a POSIX shell takes it; what is done in this process is a comment.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for skipped in &self.skipped {
             writeln!(f, "# {}", skipped.to_string().replace('\n', "\n# "))?;
         }
-        let folders: BTreeSet<&Path> = self.steps().filter_map(Step::folder).collect();
+        let folders = sorted(self.steps().filter_map(Step::folder));
         if !folders.is_empty() {
             writeln!(f, "{}", Command::new("mkdir").arg("-p").args(folders))?;
         }

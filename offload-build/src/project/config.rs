@@ -40,7 +40,7 @@ pub struct EffectiveKey {
 ///
 /// If a manifest or variable is invalid.
 pub fn config(variables: BTreeMap<OsString, OsString>) -> Result<Vec<ModuleConfig>, Error> {
-    let environment = Environment::new(variables);
+    let environment = Environment::new(variables.into_iter().collect());
     let modules = declared_modules(&environment)?.into_iter();
     Ok(modules
         .map(|settings| ModuleConfig {
@@ -72,7 +72,7 @@ fn effective_keys(settings: &Settings) -> Vec<EffectiveKey> {
             };
             found.push(EffectiveKey {
                 name: key.name,
-                target: target.cloned(),
+                target: target.map(str::to_owned),
                 value: toml(&entry.setting),
                 origin: entry.origin.clone(),
             });
@@ -133,7 +133,7 @@ mod tests {
         let map = [("A", Some("1")), ("B", Some("")), ("C", None)];
         let map = map.map(|(name, value)| (name.to_owned(), value.map(str::to_owned)));
         assert_eq!(
-            toml(&Setting::Map(map.into())),
+            toml(&Setting::Map(map.into_iter().collect())),
             "{ \"A\" = \"1\", \"B\" = true, \"C\" = false }"
         );
         assert_eq!(toml(&Setting::Flag(true)), "true");

@@ -58,7 +58,7 @@ pub struct FoundTool {
 ///
 /// If `OUT_DIR`, where the answers are kept, is not among `variables`.
 pub fn found_tools(variables: BTreeMap<OsString, OsString>) -> Result<Vec<FoundTool>, Error> {
-    let environment = Environment::new(variables);
+    let environment = Environment::new(variables.into_iter().collect());
     let out = PathBuf::from(environment.required("OUT_DIR")?);
     let here = Here {
         search: environment.search(),

@@ -32,7 +32,7 @@ pub struct GpuCompiler {
 ///
 /// If `OUT_DIR`, where the answers are kept, is not among `variables`.
 pub fn gpu_compilers(variables: BTreeMap<OsString, OsString>) -> Result<Vec<GpuCompiler>, Error> {
-    let environment = Environment::new(variables);
+    let environment = Environment::new(variables.into_iter().collect());
     let out = PathBuf::from(environment.required("OUT_DIR")?);
     let answers = Answers::below(&out, "");
     let search = environment.search();

@@ -45,7 +45,7 @@ pub struct TargetOutlook {
 ///
 /// If a manifest or variable is invalid.
 pub fn outlook(variables: BTreeMap<OsString, OsString>) -> Result<Vec<ModuleOutlook>, Error> {
-    let environment = Environment::new(variables);
+    let environment = Environment::new(variables.into_iter().collect());
     let declared = declared_modules(&environment)?;
     let native = Native::new(&environment);
     let modules = declared

@@ -17,7 +17,7 @@ use crate::error::{self, BuildPart, Error};
 use crate::files;
 use crate::installed::native::Native;
 use crate::messages;
-use crate::plan::Plan;
+use crate::plan::{Plan, sorted};
 use crate::process::jobserver::Jobs;
 use crate::steps::artifact;
 use crate::steps::step::Made;
@@ -126,7 +126,7 @@ impl<'a> Run<'a> {
         }
         let plans = finished.iter().map(|(_, built)| &built.plan);
         let artifacts = plans.flat_map(Plan::artifacts);
-        clean_artifacts(&self.out, &artifacts.collect())?;
+        clean_artifacts(&self.out, &artifacts.collect::<Vec<_>>())?;
         tell_what_to_link(environment, &self.out, &finished)?;
         let Some((_, first)) = finished.first() else {
             return Ok(());
@@ -228,11 +228,12 @@ impl<'a> Run<'a> {
         environment.report("warning", &messages::shortened(&warnings, &file));
         // The compiler's own headers change with it. Not all of its prefix: in `/usr` there are packages, too.
         let compiler = built.machine.as_ref().map(|machine| &machine.compiler);
-        let reads: BTreeSet<&PathBuf> = made.iter().flat_map(|made| &made.inputs).collect();
+        let reads = made.iter().flat_map(|made| &made.inputs);
+        let reads = sorted(reads.map(PathBuf::as_path));
         let headers = compiler.map(|compiler| compiler.headers(reads.iter().copied()));
         let headers = headers.unwrap_or_default();
-        let is_compilers = |path: &PathBuf| headers.iter().any(|headers| path.starts_with(headers));
-        let own = |path: &&PathBuf| !path.starts_with(&self.out) && !is_compilers(path);
+        let is_compilers = |path: &Path| headers.iter().any(|headers| path.starts_with(headers));
+        let own = |path: &&Path| !path.starts_with(&self.out) && !is_compilers(path);
         reads
             .into_iter()
             .filter(own)
@@ -283,7 +284,7 @@ pub(crate) fn finish<T>(environment: &Environment, result: Result<T, Error>) -> 
 }
 
 /// Removes the libraries that an earlier build left, and that `artifacts` does not name.
-fn clean_artifacts(out: &Path, artifacts: &BTreeSet<&Path>) -> Result<(), Error> {
+fn clean_artifacts(out: &Path, artifacts: &[&Path]) -> Result<(), Error> {
     let folder = out.join(artifact::FOLDER);
     let files = match fs::read_dir(&folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -291,7 +292,7 @@ fn clean_artifacts(out: &Path, artifacts: &BTreeSet<&Path>) -> Result<(), Error>
     };
     for file in files {
         let path = file.map_err(error::io(&folder))?.path();
-        if !artifacts.contains(&*path) {
+        if !artifacts.contains(&path.as_path()) {
             fs::remove_file(&path).map_err(error::io(&path))?;
         }
     }

@@ -111,7 +111,7 @@ pub(crate) fn prepare(
         device_libraries: &machine.device_libraries,
         without_critical_lock: &machine.without_critical_lock,
         cuda_device_runtime: machine.cuda_device_runtime.as_deref(),
-        source_numbers: &numbers.collect(),
+        source_numbers: &numbers.collect::<Vec<_>>(),
     };
     let (plan, targets) = plan_compiled(module, &context)?;
     if let Some(error) = skipped::refused(module, &plan.skipped, &targets, modules) {

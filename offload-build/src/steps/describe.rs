@@ -12,7 +12,8 @@ use crate::steps::host_objects::own::{Own, stub_of};
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::images::{Images, no_kernel};
 use crate::steps::step::{Done, Made, Step};
-use object::{Object, ObjectSymbol};
+use offload_formats::by_name::ByName;
+use offload_formats::container::definitions;
 use offload_formats::container::elf::Elf;
 use offload_formats::container::kernels::source_name;
 use offload_formats::format::bytes::ReadAt;
@@ -21,9 +22,8 @@ use offload_formats::format::pieces::Piece;
 use offload_formats::names::ImageKind;
 use offload_formats::registration::HostFormat;
 use offload_formats::registration::anchor;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -213,19 +213,17 @@ impl Step for Description {
 }
 
 /// Returns the symbols that stand for kernels on the host and that other objects see, by the names of the kernels.
-fn stubs(objects: &[PathBuf]) -> Result<BTreeMap<String, String>, Error> {
+fn stubs(objects: &[PathBuf]) -> Result<ByName<String>, Error> {
     let mut names = BTreeSet::new();
     for path in objects {
-        let file = File::open(path).map_err(error::io(path))?;
-        let data = object::ReadCache::new(file);
-        let wrong = |error| Error::because(Path::display(path), error);
-        let file = object::File::parse(&data).map_err(wrong)?;
-        let symbols = file.symbols();
-        for symbol in symbols.filter(|symbol| symbol.is_global() && symbol.is_definition()) {
-            names.insert(symbol.name().map_err(wrong)?.to_owned());
+        let object = Readable::open(path)?;
+        let defined = definitions(object.data(), 0..object.size());
+        object.check()?;
+        for name in defined.map_err(|error| Error::because(path.display(), error))? {
+            names.insert(String::from_utf8_lossy(name).into_owned());
         }
     }
-    let mut stubs = BTreeMap::new();
+    let mut stubs = ByName::default();
     for name in &names {
         let Some(kernel) = stub_of(name) else {
             continue;
@@ -239,7 +237,9 @@ fn stubs(objects: &[PathBuf]) -> Result<BTreeMap<String, String>, Error> {
         stubs.insert(kernel, symbol);
     }
     // nvcc's kernels are functions of their own names.
-    stubs.extend(names.into_iter().map(|name| (name.clone(), name)));
+    for name in names {
+        stubs.insert(name.clone(), name);
+    }
     Ok(stubs)
 }
 

@@ -6,7 +6,6 @@ use crate::messages::Failure;
 use crate::steps::digests::Digests;
 use crate::steps::step::{Done, Made, Step};
 use offload_formats::format::bitcode;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -92,18 +91,25 @@ impl Limit {
 }
 
 impl KernelFunctions {
-    fn limits(&self, bytes: &[u8]) -> Result<BTreeSet<Limit>, Error> {
+    /// Lists the limits, sorted.
+    fn limits(&self, bytes: &[u8]) -> Result<Vec<Limit>, Error> {
         let range = 0..bytes.len() as u64;
         let symbols = bitcode::symbols(bytes, range)
             .map_err(|problem| Error::new(format_args!("{}: {problem}", self.bitcode.display())))?;
-        let undefined = symbols.iter().filter(|symbol| !symbol.defined);
-        Ok(undefined
-            .filter_map(|symbol| Limit::parse(symbol.name))
-            .collect())
+        let mut limits = Vec::new();
+        for symbol in symbols.iter().filter(|symbol| !symbol.defined) {
+            let Some(limit) = Limit::parse(symbol.name) else {
+                continue;
+            };
+            if let Err(place) = limits.binary_search(&limit) {
+                limits.insert(place, limit);
+            }
+        }
+        Ok(limits)
     }
 
     /// Returns the files of functions and their content.
-    fn functions(&self, limits: &BTreeSet<Limit>) -> Vec<(&Path, Vec<u8>)> {
+    fn functions(&self, limits: &[Limit]) -> Vec<(&Path, Vec<u8>)> {
         let names = limits.iter().map(Limit::function);
         match &self.files {
             FunctionFiles::Text(path) => {

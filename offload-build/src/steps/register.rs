@@ -21,7 +21,6 @@ use offload_formats::registration::fat_binary::{FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::HipSymbols;
 use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
 use offload_formats::registration::{Global, HostFormat};
-use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -177,10 +176,12 @@ impl Registration {
         let images = self.images.open()?;
         let binaries = joined(&self.images.binaries(&images)?);
         let inputs = self.images.paths().collect();
-        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        let mut seen: Vec<&str> = Vec::new();
         let mut shown = Vec::new();
         for image in &self.images.planned {
-            if seen.insert(&image.target.written) {
+            let target = image.target.written.as_str();
+            if !seen.contains(&target) {
+                seen.push(target);
                 shown.push(self.images.shown(image, Place::Nowhere));
             }
         }
@@ -192,7 +193,7 @@ impl Registration {
         let kernels = entries.named.iter().filter(|(_, named)| named.is_kernel);
         let kernels = kernels.filter(|_| language != Language::OpenMp);
         let described = kernels.map(|(name, named)| Described {
-            name: name.clone(),
+            name: name.to_owned(),
             arguments: Vec::new(),
             images: Vec::new(),
             stub: Some(entries.stub(named, None)),

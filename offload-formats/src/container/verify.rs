@@ -27,7 +27,7 @@ use super::bundled::Unpacking;
 use super::inventory::{
     ContainerData, ContainerFormat, ImageContainer, Inventory, InventoryImage, inventory,
 };
-use crate::format::bytes::{ReadAt, ReadCache, Source};
+use crate::format::bytes::{ReadAt, ReadCache};
 use crate::format::compressed_bundle::{CompressedBundleError, HipRuntime};
 use crate::format::fatbin::{FatbinUnpackError, FatbinUnpacker};
 use crate::format::magic::Magic;
@@ -71,11 +71,11 @@ pub struct VerifySettings {
 /// file.extend(id);
 /// let found = inventory(&file[..], &mut Unpacking::in_memory(1 << 20));
 /// let settings = VerifySettings { runtime: None, limit: 1 << 20, scratch: Scratch::in_memory() };
-/// let findings = verify(|| ReadCache::new(Cursor::new(&file)), &found, settings);
+/// let findings = verify(|| ReadCache::new(Cursor::new(file.clone())), &found, settings);
 /// assert!(findings.iter().any(|finding| finding.code == FindingCode::FieldCount));
 /// ```
-pub fn verify<S: Source>(
-    open: impl Fn() -> ReadCache<S>,
+pub fn verify(
+    open: impl Fn() -> ReadCache,
     inventory: &Inventory,
     settings: VerifySettings,
 ) -> Vec<Finding> {
@@ -131,7 +131,7 @@ impl Verifier {
         }
     }
 
-    fn container<S: Source>(&mut self, open: &impl Fn() -> ReadCache<S>, found: &ImageContainer) {
+    fn container(&mut self, open: &impl Fn() -> ReadCache, found: &ImageContainer) {
         let place = FindingPlace::of(found);
         let runtime = self.settings.runtime;
         if let ContainerData::Packed(bundle) = &found.data {
@@ -173,9 +173,9 @@ impl Verifier {
     }
 
     /// Checks a container, whose images are in the data that `open` reads.
-    fn opened<S: Source>(
+    fn opened(
         &mut self,
-        open: &impl Fn() -> ReadCache<S>,
+        open: &impl Fn() -> ReadCache,
         found: &ImageContainer,
         place: FindingPlace,
     ) {

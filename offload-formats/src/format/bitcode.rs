@@ -24,7 +24,6 @@ mod error;
 #[cfg(feature = "tools")]
 mod sections;
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::bytes::{Cursor, OutOfBounds, ReadAt, record};
@@ -104,7 +103,7 @@ pub fn symbols<'d, R: ReadAt<'d>>(
     let blocks = blocks(data, range)?;
     let mut table = None;
     for block in blocks.iter().filter(|block| block.id == SYMTAB) {
-        block.records(data, |record| table = table.or(record.blob))?;
+        block.records(data, &mut |record| table = table.or(record.blob))?;
     }
     let table = table.map(Table::parse).transpose()?.flatten();
     let (mut modules, mut symbols) = (Vec::new(), Vec::new());
@@ -113,12 +112,12 @@ pub fn symbols<'d, R: ReadAt<'d>>(
         match block.id {
             MODULE if table.is_none() => {
                 let mut module = BitcodeModule::default();
-                block.records(data, |record| module.add(&record))?;
+                block.records(data, &mut |record| module.add(&record))?;
                 modules.push(module);
             }
             STRTAB => {
                 let mut strings = None;
-                block.records(data, |record| strings = strings.or(record.blob))?;
+                block.records(data, &mut |record| strings = strings.or(record.blob))?;
                 let strings = strings.ok_or(BitcodeError::Strings)?;
                 if let Some(table) = table {
                     return table.symbols(strings);
@@ -148,7 +147,7 @@ pub fn release<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Option<u
     let mut release = None;
     for block in blocks(data, unwrap(data, range)?)? {
         if block.id == IDENTIFICATION {
-            block.records(data, |record| {
+            block.records(data, &mut |record| {
                 if record.code == PRODUCER {
                     // If the file has several modules, the newest release counts.
                     release = release.max(release_of(&record.fields));
@@ -271,8 +270,8 @@ struct BitcodeModule {
     version: u64,
     /// Functions, variables, aliases, and indirect functions.
     globals: [Vec<BitcodeGlobal>; 4],
-    /// Numbers (from 1) of sections that do not become sections of the object.
-    metadata: BTreeSet<u64>,
+    /// Numbers (from 1) of sections that do not become sections of the object, sorted.
+    metadata: Vec<u64>,
     section_count: u64,
 }
 
@@ -310,7 +309,7 @@ impl BitcodeModule {
                     .iter()
                     .eq(b"llvm.metadata".map(u64::from).iter())
                 {
-                    self.metadata.insert(self.section_count);
+                    self.metadata.push(self.section_count);
                 }
                 return;
             }
@@ -323,7 +322,7 @@ impl BitcodeModule {
         let linkage = record.field(5);
         // Internal linkage, private linkage (three codes), and functions for inlining only.
         let foreign = matches!(linkage, 3 | 9 | 13 | 14 | 12)
-            || (record.code == VARIABLE && self.metadata.contains(&record.field(7)));
+            || (record.code == VARIABLE && self.metadata.binary_search(&record.field(7)).is_ok());
         if let (false, Some(globals)) = (foreign, self.globals.get_mut(kind)) {
             globals.push(BitcodeGlobal {
                 name: (record.field(0), record.field(1)),

@@ -116,10 +116,17 @@ impl<'d> ReadAt<'d> for &'d [u8] {
 /// A file, or anything else that reads at offsets, with the parts of it that were read.
 ///
 /// A part stays in memory until the cache is dropped, unless it was read by [`ReadAt::read_once`].
-#[derive(Debug)]
-pub struct ReadCache<S: Source> {
-    cache: object::ReadCache<Positioned<S>>,
-    source: Rc<RefCell<S>>,
+///
+/// Not generic: parsers are compiled once for the caches of all sources.
+pub struct ReadCache {
+    cache: object::ReadCache<Positioned>,
+    source: Rc<RefCell<dyn Source>>,
+}
+
+impl fmt::Debug for ReadCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadCache").finish_non_exhaustive()
+    }
 }
 
 /// A source of bytes for a [`ReadCache`].
@@ -142,10 +149,10 @@ impl<S: Read + Seek> Source for S {
     }
 }
 
-impl<S: Source> ReadCache<S> {
+impl ReadCache {
     /// Creates an empty cache.
-    pub fn new(source: S) -> Self {
-        let source = Rc::new(RefCell::new(source));
+    pub fn new(source: impl Source + 'static) -> Self {
+        let source: Rc<RefCell<dyn Source>> = Rc::new(RefCell::new(source));
         let cache = object::ReadCache::new(Positioned {
             source: Rc::clone(&source),
             position: 0,
@@ -155,7 +162,7 @@ impl<S: Source> ReadCache<S> {
     }
 }
 
-impl<'d, S: Source> ReadAt<'d> for &'d ReadCache<S> {
+impl<'d> ReadAt<'d> for &'d ReadCache {
     fn size(self) -> Option<u64> {
         object::ReadRef::len(&self.cache).ok()
     }
@@ -174,15 +181,14 @@ impl<'d, S: Source> ReadAt<'d> for &'d ReadCache<S> {
 }
 
 /// Adapts a [`Source`] to the crate `object`.
-#[derive(Debug)]
-struct Positioned<S> {
-    source: Rc<RefCell<S>>,
+struct Positioned {
+    source: Rc<RefCell<dyn Source>>,
     position: u64,
     /// Size of the source; determined once.
     size: Option<u64>,
 }
 
-impl<S: Source> object::ReadCacheOps for Positioned<S> {
+impl object::ReadCacheOps for Positioned {
     fn len(&mut self) -> Result<u64, ()> {
         if self.size.is_none() {
             self.size = self.source.borrow_mut().size();

@@ -33,6 +33,7 @@
 mod entry;
 mod error;
 mod layout;
+#[cfg(feature = "tools")]
 mod unpack;
 mod walk;
 
@@ -45,6 +46,7 @@ pub use error::FatbinReadError;
 pub(crate) use layout::{
     CUBIN, FatbinHeader, ImageHeader, MAGIC, PTX, THIS_FAMILY, THIS_PROCESSOR,
 };
+#[cfg(feature = "tools")]
 pub use unpack::{FatbinUnpackError, FatbinUnpacker, UnpackedBytes};
 pub use walk::{FatbinWalk, FoundFatbin, walk};
 

@@ -150,7 +150,7 @@ impl<'d> MsgpackReader<'d> {
     /// Fails if the value is not a map, and those of `entry`.
     pub(crate) fn map<E: From<MsgpackError>>(
         &mut self,
-        mut entry: impl FnMut(&[u8], &mut Self) -> Result<(), E>,
+        mut entry: impl FnMut(&'d [u8], &mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
         let count = self.expect("a map", |value| match value {
             Value::Map(count) => Some(count),

@@ -240,7 +240,7 @@ impl Unpacked {
 
     /// Returns the bytes for parsers: a cache of the parts that they read.
     #[must_use]
-    pub fn open(&self) -> ReadCache<UnpackedSource> {
+    pub fn open(&self) -> ReadCache {
         ReadCache::new(self.source())
     }
 

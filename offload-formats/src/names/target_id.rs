@@ -3,7 +3,6 @@
 //! A missing feature may be on or off. Specification:
 //! <https://clang.llvm.org/docs/ClangOffloadBundler.html#target-id>.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use super::Processor;
@@ -61,17 +60,17 @@ impl TargetId {
         };
         let known = Processor::find(processor);
         let possible = known.map_or(&FEATURES[..], Processor::features);
-        let features: BTreeMap<&'static str, bool> = rest
-            .split(':')
-            .filter_map(|feature| Some((feature.strip_suffix(['+', '-'])?, feature)))
-            .filter_map(|(name, feature)| {
-                let name = possible.iter().find(|known| **known == name)?;
-                Some((*name, feature.ends_with('+')))
-            })
-            .collect();
+        let mut features = Vec::new();
+        for feature in rest.split(':') {
+            let name = feature.strip_suffix(['+', '-']);
+            let name = name.and_then(|name| possible.iter().find(|known| **known == name));
+            if let Some(name) = name {
+                set(&mut features, name, feature.ends_with('+'));
+            }
+        }
         Self {
             processor: known.map_or(processor, |known| known.name()).to_owned(),
-            features: features.into_iter().collect(),
+            features,
         }
     }
 
@@ -119,8 +118,22 @@ impl TargetId {
     }
 }
 
-/// Names of features; true if the feature is on.
-pub(super) type Features<'a> = BTreeMap<&'a str, bool>;
+/// Names of features, sorted; true if the feature is on.
+pub(super) type Features<'a> = Vec<(&'a str, bool)>;
+
+/// Switches a feature on or off; returns false if it was already set.
+fn set<'a>(features: &mut Features<'a>, name: &'a str, on: bool) -> bool {
+    match features.binary_search_by(|(known, _)| (*known).cmp(name)) {
+        Ok(known) => {
+            features[known].1 = on;
+            false
+        }
+        Err(place) => {
+            features.insert(place, (name, on));
+            true
+        }
+    }
+}
 
 /// Returns the processor of a target ID: the part before the features.
 pub(super) fn processor(target_id: &str) -> &str {
@@ -142,7 +155,7 @@ pub(super) fn split(text: &str) -> Result<(&str, Features<'_>), TargetIdError> {
             let feature = feature.to_owned();
             return Err(TargetIdError::NoSign { feature });
         };
-        if features.insert(name, feature.ends_with('+')).is_some() {
+        if !set(&mut features, name, feature.ends_with('+')) {
             let feature = name.to_owned();
             return Err(TargetIdError::Twice { feature });
         }

@@ -22,7 +22,7 @@ mod write;
 pub(crate) use copy::{CopyError, copy_range, shrunk};
 pub(crate) use failure::{ReadFailure, check};
 pub(crate) use opened::Opened;
-pub(crate) use reading::{Here, Reading};
+pub(crate) use reading::Reading;
 pub(crate) use scratch::{file_of, reading_of, scratch};
 pub(crate) use stamp::Stamp;
 pub(crate) use thin::{MemberError, Nesting, ThinMember, open_member};

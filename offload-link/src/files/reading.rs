@@ -41,7 +41,7 @@ impl Reading {
     }
 
     /// Opens a whole file for a parser.
-    pub(crate) fn open(path: &Path) -> io::Result<ReadCache<Here>> {
+    pub(crate) fn open(path: &Path) -> io::Result<ReadCache> {
         Self::source(path).map(ReadCache::new)
     }
 

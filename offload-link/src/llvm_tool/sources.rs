@@ -17,7 +17,7 @@ use std::rc::Rc;
 use super::error::LlvmToolError;
 use crate::decompressed;
 use crate::files::{
-    CopyError, Here, MemberError, Opened, Reading, Stamp, ThinMember, copy_range, open_member,
+    CopyError, MemberError, Opened, Reading, Stamp, ThinMember, copy_range, open_member,
     reading_of, scratch, shrunk,
 };
 use crate::platform::FileExt;
@@ -61,7 +61,7 @@ pub(crate) struct SourceFile {
     /// Offset of the part in the file.
     start: u64,
     pub size: u64,
-    cache: ReadCache<Here>,
+    cache: ReadCache,
 }
 
 impl Sources {
@@ -268,7 +268,7 @@ impl SourceFile {
     }
 
     /// Returns a cache for one parser; the bytes stay in memory only as long as it does.
-    pub(crate) fn apart(&self) -> ReadCache<Here> {
+    pub(crate) fn apart(&self) -> ReadCache {
         let end = self.start.saturating_add(self.size);
         ReadCache::new(self.file.part(self.start..end))
     }

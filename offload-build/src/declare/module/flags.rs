@@ -2,13 +2,13 @@
 
 use crate::declare::settings::Settings;
 use crate::error::Error;
-use std::collections::BTreeMap;
+use offload_formats::by_name::ByName;
 
 /// Options of the compiles for the host, or for one target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags {
     pub(crate) opt_level: String,
-    pub(crate) define: BTreeMap<String, String>,
+    pub(crate) define: ByName<String>,
     pub(crate) flags: Vec<String>,
     /// Sources that are left out.
     pub(crate) exclude: Vec<glob::Pattern>,
@@ -21,18 +21,20 @@ impl Flags {
             glob::Pattern::new(text.trim_start_matches("./"))
                 .map_err(|error| settings.error_at("exclude", format_args!("`{text}`: {error}")))
         };
-        let define = settings.map("define");
-        if let Some(name) = define.keys().find(|name| !is_macro(name)) {
-            let problem =
-                format!("`{name}` is not a macro: expected an identifier, or `NAME(x, y)`");
-            return Err(settings.error_at("define", problem));
+        let mut define = ByName::default();
+        for (name, value) in settings.map("define").iter() {
+            if !is_macro(name) {
+                let problem =
+                    format!("`{name}` is not a macro: expected an identifier, or `NAME(x, y)`");
+                return Err(settings.error_at("define", problem));
+            }
+            if let Some(value) = value {
+                define.insert(name.to_owned(), value.clone());
+            }
         }
         Ok(Self {
             opt_level: settings.text("opt-level").unwrap_or(opt_level).to_owned(),
-            define: define
-                .into_iter()
-                .filter_map(|(name, value)| Some((name, value?)))
-                .collect(),
+            define,
             flags: settings.list("flags").to_vec(),
             exclude: settings
                 .list("exclude")

@@ -175,11 +175,11 @@ pub(crate) fn targets(
         target.own.opt_level = level.to_owned();
         target.libraries = libraries.clone();
         if let Some(table) = settings.targets.get(text) {
-            for (name, value) in table.map("define") {
-                match value {
-                    Some(value) => target.own.define.insert(name, value),
-                    None => target.own.define.remove(&name),
-                };
+            for (name, value) in table.map("define").iter() {
+                target.own.define.remove(name);
+                if let Some(value) = value {
+                    target.own.define.insert(name.to_owned(), value.clone());
+                }
             }
             let over = Flags::new(table, level)?;
             target.own.flags.extend(over.flags);
@@ -189,7 +189,7 @@ pub(crate) fn targets(
         }
         targets.push(target);
     }
-    for name in settings.targets.keys() {
+    for name in settings.targets.names() {
         // What a layer lists, a variable or a profile may leave out of this build.
         if !settings.listed.contains(name) {
             let hint = nearest(name, settings.listed.iter().map(String::as_str));

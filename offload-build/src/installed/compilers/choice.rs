@@ -11,8 +11,7 @@ use crate::installed::llvm::Llvm;
 use crate::process::command::Command;
 use crate::process::install::Need;
 use offload_formats::names::Triple;
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The message of a clang that was built without the back end for a triple (16 to 22).
 const NO_BACK_END: &str = "No available targets are compatible";
@@ -76,7 +75,7 @@ pub(crate) fn unknown(
     llvm: &Llvm,
     answers: &Answers,
 ) -> Result<Option<String>, Error> {
-    let mut known: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    let mut known: Vec<(&str, BTreeSet<String>)> = Vec::new();
     let mut problems = Vec::new();
     for target in module
         .targets
@@ -84,10 +83,15 @@ pub(crate) fn unknown(
         .filter(|target| !target.triple.is_cpu())
     {
         let triple = target.triple.as_str();
-        let processors = match known.entry(triple) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(processors(llvm, &target.triple, answers)?),
+        let place = known.iter().position(|(of, _)| *of == triple);
+        let place = match place {
+            Some(place) => place,
+            None => {
+                known.push((triple, processors(llvm, &target.triple, answers)?));
+                known.len() - 1
+            }
         };
+        let (_, processors) = &known[place];
         if processors.is_empty() {
             let problem = format!("has no back end for `{triple}`");
             if !problems.contains(&problem) {

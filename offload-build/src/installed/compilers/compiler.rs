@@ -109,10 +109,10 @@ impl Compiler {
 
     /// The folders among those of `reads` whose headers change only when the compiler does. In `/usr` there are
     /// packages, too.
-    pub(crate) fn headers<'r>(&self, mut reads: impl Iterator<Item = &'r PathBuf>) -> Vec<PathBuf> {
+    pub(crate) fn headers<'r>(&self, mut reads: impl Iterator<Item = &'r Path>) -> Vec<PathBuf> {
         let own = self.llvm.iter().map(|llvm| llvm.prefix.join("lib"));
         // Every source is compiled with it; a front for nvcc lies elsewhere.
-        let is_toolkits = |path: &&PathBuf| {
+        let is_toolkits = |path: &&Path| {
             let folder = path.parent().unwrap_or(Path::new("/"));
             path.ends_with("include/cuda_runtime.h") && folder != Path::new("/usr/include")
         };

@@ -11,7 +11,6 @@ use crate::process::search::{NotFound, Search, program_in};
 use offload_formats::container::elf::Machine;
 use offload_formats::format::bitcode;
 use offload_formats::format::global_symbol::GlobalSymbol;
-use std::collections::BTreeSet;
 use std::env::consts::EXE_SUFFIX;
 use std::fs::File;
 use std::io::Read;
@@ -228,8 +227,9 @@ fn release(prefix: &Path, clang: &Path) -> Option<u32> {
             name.split('.').next()?.parse().ok()
         };
         // `22` and `22.1.8` are one release.
-        let found: BTreeSet<u32> = folders.flatten().filter_map(release).collect();
-        found.first().copied().filter(|_| found.len() == 1)
+        let mut found = folders.flatten().filter_map(release);
+        let first: u32 = found.next()?;
+        found.all(|other| other == first).then_some(first)
     })
 }
 

@@ -11,13 +11,14 @@ use crate::generate;
 use crate::generate::{Described, Place, Ptx, SourceName};
 use crate::readable::Readable;
 use crate::steps::images::planned::PlannedImage;
+use offload_formats::by_name::ByName;
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_formats::container::kernels::Argument;
 use offload_formats::format::compressed_bundle::{CompressedBundleVersion, Compression, Method};
 use offload_formats::format::hip_bundle::{self, hip_bundle};
 use offload_formats::format::pieces::{self, Piece};
 use offload_formats::names::ImageKind;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -120,7 +121,7 @@ impl Images {
     /// the same
     /// arguments, because the program fills them in without knowing which image runs.
     pub(crate) fn kernels(&self, images: &[Readable]) -> Result<Vec<Described>, Error> {
-        let mut all: BTreeMap<String, Described> = BTreeMap::new();
+        let mut all: ByName<Described> = ByName::default();
         for (image, bytes) in self.planned.iter().zip(images) {
             let target = &image.target.written;
             for kernel in image.kernels(bytes)? {
@@ -128,12 +129,13 @@ impl Images {
                     check_layout(&kernel.name, &kernel.arguments)
                         .map_err(|problem| Error::new(format_args!("{image}: {problem}")))?;
                 }
-                let described = all.entry(kernel.name.clone()).or_insert_with(|| Described {
+                let new = Described {
                     name: kernel.name.clone(),
                     arguments: kernel.arguments.clone(),
                     images: Vec::new(),
                     stub: None,
-                });
+                };
+                let described = all.or_insert(&kernel.name, new);
                 if let (false, Some((other, _))) = (
                     are_passed_alike(&described.arguments, &kernel.arguments),
                     described.images.first(),
@@ -163,7 +165,7 @@ impl Images {
                 )));
             }
         }
-        Ok(all.into_values().collect())
+        Ok(all.values().cloned().collect())
     }
 
     /// Returns the PTX among them, as text that the generated file includes; `out` is `OUT_DIR`.

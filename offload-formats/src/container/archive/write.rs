@@ -139,9 +139,10 @@ fn names(members: &[MemberPlan<'_>]) -> (Vec<String>, Vec<u8>) {
         if member.name.len() < 16 {
             return format!("{}/", member.name);
         }
-        let offset = places.entry(member.name).or_insert_with(|| {
+        let name = member.name.as_bytes();
+        let offset = places.entry(name).or_insert_with(|| {
             let offset = long_names.len();
-            long_names.extend_from_slice(member.name.as_bytes());
+            long_names.extend_from_slice(name);
             long_names.extend_from_slice(b"/\n");
             offset
         });

@@ -22,7 +22,8 @@ const ST_INFO: usize = 4;
 /// Fails if `object` is not an ELF file, or its symbols cannot be read.
 pub fn share_descriptors(object: &mut [u8]) -> Result<(), CodeObjectError> {
     let elf = Elf::parse(&*object, 0..object.len() as u64)?;
-    let groups: BTreeSet<u32> = elf
+    // Sorted, as sections come in the order of their indices.
+    let groups: Vec<u32> = elf
         .sections()
         .filter(|section| section.flags & elf::SHF_GROUP.0 != 0)
         .map(|section| section.index)
@@ -33,14 +34,14 @@ pub fn share_descriptors(object: &mut [u8]) -> Result<(), CodeObjectError> {
         return Ok(());
     };
     let symbols = elf.symbols(SymbolTable::All)?;
-    let is_grouped =
-        |place| matches!(place, SymbolPlace::Section(index) if groups.contains(&index));
-    let shared: BTreeSet<&[u8]> = symbols
-        .iter()
-        .filter(|symbol| symbol.binding != Binding::Local && is_grouped(symbol.place))
-        .map(|symbol| symbol.name)
-        .filter(|name| !is_of_one_source(name))
-        .collect();
+    let is_grouped = |place| matches!(place, SymbolPlace::Section(index) if groups.binary_search(&index).is_ok());
+    let mut shared = BTreeSet::new();
+    for symbol in &symbols {
+        let is_candidate = symbol.binding != Binding::Local && is_grouped(symbol.place);
+        if is_candidate && !is_of_one_source(symbol.name) {
+            shared.insert(symbol.name);
+        }
+    }
     let mut places = Vec::new();
     for (index, symbol) in symbols.iter().enumerate() {
         let kernel = symbol.name.strip_suffix(DESCRIPTOR);

@@ -30,6 +30,8 @@ const P_MEMSZ: u64 = 0x28;
 /// # Errors
 ///
 /// Fails if `image` is not a linked code object, or the notes cannot be read or have different values.
+// Compiled where it is called, with all that it reads a slice by: build scripts call none of it.
+#[inline]
 pub fn join_notes(image: &mut [u8]) -> Result<(), CodeObjectError> {
     for (offset, bytes) in joined_notes(&*image)? {
         let place = usize::try_from(offset).ok();
@@ -63,12 +65,11 @@ pub fn joined_notes<'d, R: ReadAt<'d>>(
     }
     let length = usize::try_from(content.end - content.start);
     notes.resize(length.map_err(|_| CodeObjectError::Layout)?, 0);
-    let mut changes = BTreeMap::from([(content.start, notes)]);
-    changes.extend(
-        sizes
-            .into_iter()
-            .map(|place| (place, size.to_le_bytes().to_vec())),
-    );
+    let mut changes = BTreeMap::new();
+    changes.insert(content.start, notes);
+    for place in sizes {
+        changes.insert(place, size.to_le_bytes().to_vec());
+    }
     Ok(changes)
 }
 
@@ -189,54 +190,54 @@ fn small(size: usize) -> Result<u32, CodeObjectError> {
 
 /// Joins metadata in one map with sorted keys, as LLVM writes it.
 fn joined(contents: &[&[u8]]) -> Result<Vec<u8>, CodeObjectError> {
-    let mut lists: BTreeMap<Vec<u8>, Vec<&[u8]>> = BTreeMap::new();
-    let mut single: BTreeMap<Vec<u8>, &[u8]> = BTreeMap::new();
+    let mut lists = [KERNELS, PRINTF].map(|key| (key, None::<Vec<&[u8]>>));
+    let mut single: BTreeMap<&[u8], &[u8]> = BTreeMap::new();
     // Names of kernels, and formats.
     let mut known_items = BTreeSet::new();
-    for (index, content) in contents.iter().enumerate() {
-        let mut left: BTreeSet<Vec<u8>> = single.keys().cloned().collect();
-        let mut differ = None;
-        MsgpackReader::new(content).map(|key, reader| match key {
-            KERNELS | PRINTF => {
-                let list = lists.entry(key.to_vec()).or_default();
-                reader.array(|reader| {
+    for (index, content) in contents.iter().copied().enumerate() {
+        let (mut keys, mut differ) = (BTreeSet::new(), None);
+        MsgpackReader::new(content).map(|key, reader| {
+            if let Some((_, list)) = lists.iter_mut().find(|(list, _)| *list == key) {
+                let list = list.get_or_insert_default();
+                return reader.array(|reader| {
                     let item = item(reader)?;
                     let name = match key {
                         KERNELS => symbol(content, item.clone())?,
-                        _ => bytes(content, item.clone()).to_vec(),
+                        _ => bytes(content, item.clone()),
                     };
                     if known_items.insert(name) {
                         list.push(bytes(content, item));
                     }
                     Ok::<(), CodeObjectError>(())
-                })
+                });
             }
-            _ => {
-                let range = item(reader)?;
-                let value = bytes(content, range);
-                left.remove(key);
-                let known = match index {
-                    0 => single.insert(key.to_vec(), value).or(Some(value)),
-                    _ => single.get(key).copied(),
-                };
-                if known != Some(value) {
-                    differ = Some(key.to_vec());
-                }
-                Ok(())
+            let value = bytes(content, item(reader)?);
+            keys.insert(key);
+            let known = match index {
+                0 => Some(*single.entry(key).or_insert(value)),
+                _ => single.get(key).copied(),
+            };
+            if known != Some(value) {
+                differ = Some(key);
             }
+            Ok(())
         })?;
+        let mut known = single.keys().copied();
         // A key that this note does not have.
-        if let Some(key) = differ.or_else(|| left.pop_first()) {
-            let key = String::from_utf8_lossy(&key).into_owned();
+        if let Some(key) = differ.or_else(|| known.find(|key| !keys.contains(key))) {
+            let key = String::from_utf8_lossy(key).into_owned();
             return Err(CodeObjectError::Differ { key });
         }
     }
-    let mut entries: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+    let mut joined = Vec::new();
     for (key, items) in lists {
-        let head = head(0x90, 0xdc, items.len())?;
-        entries.insert(key, [&head, &*items.concat()].concat());
+        if let Some(items) = items {
+            let head = head(0x90, 0xdc, items.len())?;
+            joined.push((key, [&head, &*items.concat()].concat()));
+        }
     }
-    entries.extend(single.into_iter().map(|(key, value)| (key, value.to_vec())));
+    let mut entries = single;
+    entries.extend(joined.iter().map(|(key, list)| (*key, &list[..])));
     let mut out = head(0x80, 0xde, entries.len())?;
     for (key, value) in entries {
         out.extend(str_head(key.len())?);
@@ -261,12 +262,12 @@ fn bytes(content: &[u8], range: Range<usize>) -> &[u8] {
 }
 
 /// Returns the name of a kernel's descriptor.
-fn symbol(content: &[u8], kernel: Range<usize>) -> Result<Vec<u8>, CodeObjectError> {
+fn symbol(content: &[u8], kernel: Range<usize>) -> Result<&[u8], CodeObjectError> {
     let offset = kernel.start as u64;
     let mut symbol = None;
     MsgpackReader::new(bytes(content, kernel)).map(|key, reader| {
         match key {
-            b".symbol" => symbol = Some(reader.text()?.as_bytes().to_vec()),
+            b".symbol" => symbol = Some(reader.text()?.as_bytes()),
             _ => reader.skip()?,
         }
         Ok::<(), CodeObjectError>(())

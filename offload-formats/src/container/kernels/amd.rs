@@ -12,10 +12,9 @@
 mod metadata;
 mod version2;
 
-use std::collections::BTreeMap;
-
 use super::{Kernel, KernelError};
-use crate::container::elf::{Binding, Elf, SymbolPlace, SymbolTable};
+use crate::by_name::ByName;
+use crate::container::elf::{Binding, Elf, ElfSymbol, SymbolPlace, SymbolTable};
 use crate::format::bytes::ReadAt;
 
 /// Owner and type of notes in MessagePack.
@@ -29,7 +28,9 @@ const RECORD_2: u64 = 256;
 
 /// Describes the kernels of a code object, sorted by name.
 pub(super) fn kernels<'d, R: ReadAt<'d>>(file: &Elf<'d, R>) -> Result<Vec<Kernel>, KernelError> {
-    let mut kernels = names(file)?;
+    let mut symbols = file.symbols(SymbolTable::All)?;
+    symbols.extend(file.symbols(SymbolTable::Dynamic)?);
+    let mut kernels = names(symbols);
     if kernels.is_empty() {
         return Ok(Vec::new());
     }
@@ -49,12 +50,15 @@ pub(super) fn kernels<'d, R: ReadAt<'d>>(file: &Elf<'d, R>) -> Result<Vec<Kernel
             }
         }
     }
-    let described = |(name, found): (String, FoundKernel)| Kernel {
+    Ok(kernels.iter().map(described).collect())
+}
+
+fn described((name, found): (&str, &FoundKernel)) -> Kernel {
+    Kernel {
         code_size: found.code_size,
-        name,
-        ..found.description.unwrap_or_default()
-    };
-    Ok(kernels.into_iter().map(described).collect())
+        name: name.to_owned(),
+        ..found.description.clone().unwrap_or_default()
+    }
 }
 
 /// A kernel that a symbol names.
@@ -65,15 +69,11 @@ struct FoundKernel {
 }
 
 /// Returns the kernels by name, as the runtime looks them up, with the sizes of their code.
-fn names<'d, R: ReadAt<'d>>(
-    file: &Elf<'d, R>,
-) -> Result<BTreeMap<String, FoundKernel>, KernelError> {
-    let mut symbols = file.symbols(SymbolTable::All)?;
-    symbols.extend(file.symbols(SymbolTable::Dynamic)?);
+fn names(mut symbols: Vec<ElfSymbol<'_>>) -> ByName<FoundKernel> {
     symbols.retain(|symbol| {
         symbol.binding != Binding::Local && symbol.place != SymbolPlace::Undefined
     });
-    let mut kernels = BTreeMap::new();
+    let mut kernels = ByName::default();
     for symbol in &symbols {
         let Ok(name) = std::str::from_utf8(symbol.name) else {
             continue;
@@ -101,5 +101,5 @@ fn names<'d, R: ReadAt<'d>>(
             kernel.code_size = Some(symbol.size);
         }
     }
-    Ok(kernels)
+    kernels
 }

@@ -52,8 +52,6 @@
 
 mod records;
 
-use std::collections::BTreeMap;
-
 use super::{Argument, Kernel, KernelError};
 use crate::container::elf::{Binding, Elf, ElfSymbol, SymbolPlace, SymbolTable};
 use crate::format::bytes::{OutOfBounds, ReadAt, record};
@@ -120,11 +118,11 @@ pub(super) fn kernels<'d, R: ReadAt<'d>>(file: &Elf<'d, R>) -> Result<Vec<Kernel
     for section in file.sections().skip(1) {
         let name = String::from_utf8_lossy(names.of(&section)?);
         let wrong = |problem| KernelError::new(format!("`{name}`: {problem}"));
-        if let Some(of) = found.get_mut(&section.index) {
+        if let Some(of) = Found::with_code(&mut found, section.index) {
             let barriers = (section.flags >> BARRIERS_SHIFT) & BARRIERS_MASK;
             of.kernel.barriers.get_or_insert(barriers as u32);
         }
-        let of = found.get_mut(&section.info);
+        let of = Found::with_code(&mut found, section.info);
         let is_stored = section.section_type != object::elf::SHT_NOBITS.0;
         let range = is_stored.then_some((section.offset, section.size));
         match (&*name, of) {
@@ -139,15 +137,18 @@ pub(super) fn kernels<'d, R: ReadAt<'d>>(file: &Elf<'d, R>) -> Result<Vec<Kernel
         }
         .map_err(wrong)?;
     }
-    let kernel = |found: Found| {
+    described(found)
+}
+
+/// Completes the descriptions, sorted by name.
+fn described(found: Vec<Found>) -> Result<Vec<Kernel>, KernelError> {
+    let mut kernels = Vec::new();
+    for found in found {
         let name = found.kernel.name.clone();
         let kernel = found.into_kernel();
-        kernel.map_err(|problem| KernelError::new(format!("kernel `{name}`: {problem}")))
-    };
-    let mut kernels: Vec<Kernel> = found
-        .into_values()
-        .map(kernel)
-        .collect::<Result<_, KernelError>>()?;
+        let wrong = |problem| KernelError::new(format!("kernel `{name}`: {problem}"));
+        kernels.push(kernel.map_err(wrong)?);
+    }
     kernels.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     Ok(kernels)
 }
@@ -155,7 +156,7 @@ pub(super) fn kernels<'d, R: ReadAt<'d>>(file: &Elf<'d, R>) -> Result<Vec<Kernel
 /// Reads a record of [`INFO`]. Functions that are not kernels have records, too.
 fn note(
     symbols: &[ElfSymbol<'_>],
-    found: &mut BTreeMap<u32, Found>,
+    found: &mut [Found],
     record: &InfoRecord<'_>,
 ) -> Result<(), String> {
     let (REGCOUNT | FRAME_SIZE | MIN_STACK_SIZE) = record.attribute else {
@@ -168,7 +169,7 @@ fn note(
     let SymbolPlace::Section(code) = place else {
         return Ok(());
     };
-    if let Some(of) = found.get_mut(&code).filter(|of| of.symbol == symbol) {
+    if let Some(of) = Found::with_code(found, code).filter(|of| of.symbol == symbol) {
         match record.attribute {
             REGCOUNT => of.kernel.registers = Some(number),
             FRAME_SIZE => of.frame_size = number,
@@ -180,20 +181,22 @@ fn note(
 
 /// The description of a kernel, collected from records in any order.
 struct Found {
+    /// Index of the section of its code.
+    code: u32,
     /// Index of its symbol.
     symbol: u32,
     kernel: Kernel,
     is_described: bool,
-    /// Parameters by their position in the source.
-    parameters: BTreeMap<u16, Argument>,
+    /// Positions of parameters in the source, sorted, with the parameters.
+    parameters: Vec<(u16, Argument)>,
     frame_size: u32,
     stack_size: Option<u32>,
 }
 
 impl Found {
-    /// Lists the kernels by the section of their code, without descriptions.
-    fn all(symbols: &[ElfSymbol<'_>]) -> Result<BTreeMap<u32, Self>, KernelError> {
-        let mut found = BTreeMap::new();
+    /// Lists the kernels, sorted by the section of their code, without descriptions.
+    fn all(symbols: &[ElfSymbol<'_>]) -> Result<Vec<Self>, KernelError> {
+        let mut found = Vec::new();
         for (index, symbol) in (0..).zip(symbols) {
             let is_kernel = symbol.other & STO_CUDA_ENTRY != 0 && symbol.binding != Binding::Local;
             if !is_kernel || symbol.place == SymbolPlace::Undefined {
@@ -204,29 +207,36 @@ impl Found {
                 let problem = format!("kernel `{name}`: its code is missing");
                 return Err(KernelError::new(problem));
             };
-            if let Some(Self { kernel, .. }) = found.insert(code, Self::new(&name, index, symbol)) {
-                let other = kernel.name;
-                let problem = format!("kernels `{other}` and `{name}` have the same code");
+            found.push(Self {
+                code,
+                symbol: index,
+                kernel: Kernel {
+                    name: name.into_owned(),
+                    wavefront: Some(WARP),
+                    code_size: Some(symbol.size),
+                    ..Kernel::default()
+                },
+                is_described: false,
+                parameters: Vec::new(),
+                frame_size: 0,
+                stack_size: None,
+            });
+        }
+        found.sort_unstable_by_key(|found: &Self| (found.code, found.symbol));
+        for (one, other) in found.iter().zip(found.iter().skip(1)) {
+            if one.code == other.code {
+                let (one, other) = (&one.kernel.name, &other.kernel.name);
+                let problem = format!("kernels `{one}` and `{other}` have the same code");
                 return Err(KernelError::new(problem));
             }
         }
         Ok(found)
     }
 
-    fn new(name: &str, index: u32, symbol: &ElfSymbol<'_>) -> Self {
-        Self {
-            symbol: index,
-            kernel: Kernel {
-                name: name.to_owned(),
-                wavefront: Some(WARP),
-                code_size: Some(symbol.size),
-                ..Kernel::default()
-            },
-            is_described: false,
-            parameters: BTreeMap::new(),
-            frame_size: 0,
-            stack_size: None,
-        }
+    /// Returns the kernel whose code is in that section.
+    fn with_code(found: &mut [Self], code: u32) -> Option<&mut Self> {
+        let place = found.binary_search_by(|known| known.code.cmp(&code));
+        found.get_mut(place.ok()?)
     }
 
     /// Reads a record of the kernel's own section.
@@ -261,10 +271,14 @@ impl Found {
         let Parameter {
             ordinal, offset, ..
         } = parameter;
-        let offset = offset.into();
-        match self.parameters.insert(ordinal, Argument::at(offset, size)) {
-            Some(_) => Err(format!("duplicate parameter {ordinal}")),
-            None => Ok(()),
+        let argument = Argument::at(offset.into(), size);
+        let known = &mut self.parameters;
+        match known.binary_search_by(|(known, _)| known.cmp(&ordinal)) {
+            Ok(_) => Err(format!("duplicate parameter {ordinal}")),
+            Err(place) => {
+                known.insert(place, (ordinal, argument));
+                Ok(())
+            }
         }
     }
 

@@ -14,8 +14,9 @@
 //! Specification: NVIDIA's "PTX ISA", "Directives". Against `ptxas` 13.5: `tests/formats-container/kernels_cuda.rs`.
 
 use super::{Argument, ArgumentKind, Kernel, KernelError};
+use crate::by_name::ByName;
 use crate::format::ptx;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::iter::Peekable;
 
 /// Threads of a warp of every processor.
@@ -56,8 +57,8 @@ const DRIVERS_START: [&str; 2] = ["__cuda_syscall", "cnp"];
 /// The kernels and functions of a text, and the names that these use.
 #[derive(Debug, Default)]
 pub(super) struct PtxText {
-    kernels: BTreeMap<String, (Kernel, Body)>,
-    functions: BTreeMap<String, Body>,
+    kernels: ByName<(Kernel, Body)>,
+    functions: ByName<Body>,
     /// Names of `.extern` functions, which the text may also define.
     external: BTreeSet<String>,
     /// Shared variables outside of functions.
@@ -139,7 +140,7 @@ impl PtxText {
 
     /// Returns true if the text has a kernel or a variable with that name.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.kernels.contains_key(name) || self.variables.contains(name)
+        self.kernels.contains(name) || self.variables.contains(name)
     }
 
     /// Lists the functions that are called, but neither the text nor the driver defines.
@@ -147,7 +148,7 @@ impl PtxText {
         let bodies = self.kernels.values().map(|(_, body)| body);
         let bodies: Vec<&Body> = bodies.chain(self.functions.values()).collect();
         let is_missing = |name: &&String| {
-            let is_here = self.functions.contains_key(*name)
+            let is_here = self.functions.contains(name)
                 || DRIVERS.contains(&name.as_str())
                 || DRIVERS_START.iter().any(|start| name.starts_with(start));
             !is_here && bodies.iter().any(|body| body.words.contains(*name))
@@ -159,22 +160,18 @@ impl PtxText {
     /// Lists the shared variables of a function and its callees.
     fn shared_by<'t>(&'t self, body: &'t Body) -> Vec<&'t Variable> {
         let mut bodies = vec![body];
-        let mut called = BTreeSet::new();
         let mut variables = Vec::new();
         let mut named = BTreeSet::new();
         while let Some(body) = bodies.pop() {
             variables.extend(&body.shared);
             for word in &body.words {
-                named.insert(word.as_str());
-                if let Some((name, body)) = self.functions.get_key_value(word) {
-                    if called.insert(name) {
-                        bodies.push(body);
-                    }
+                if named.insert(word.as_bytes()) {
+                    bodies.extend(self.functions.get(word));
                 }
             }
         }
         let outside = self.shared.iter();
-        variables.extend(outside.filter(|variable| named.contains(variable.name.as_str())));
+        variables.extend(outside.filter(|variable| named.contains(variable.name.as_bytes())));
         variables
     }
 

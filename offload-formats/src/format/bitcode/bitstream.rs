@@ -6,7 +6,6 @@
 //!
 //! Specification: <https://llvm.org/docs/BitCodeFormat.html#bitstream-format>.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::BitcodeError;
@@ -112,7 +111,7 @@ impl Block {
     pub(super) fn records<'d, R: ReadAt<'d>>(
         &self,
         data: R,
-        mut each: impl FnMut(BitcodeRecord<'d>),
+        each: &mut dyn FnMut(BitcodeRecord<'d>),
     ) -> Result<(), BitcodeError> {
         let (mut items, none) = (self.open(data)?, BlockInfo::default());
         while let Some(item) = items.next(&none, Keep::First)? {
@@ -203,9 +202,9 @@ impl<'d> Items<'d> {
     }
 }
 
-/// Abbreviations that every block with a certain ID starts with.
+/// IDs of blocks, sorted, with the abbreviations that every block with that ID starts with.
 #[derive(Default)]
-pub(super) struct BlockInfo(BTreeMap<u64, Vec<Abbreviation>>);
+pub(super) struct BlockInfo(Vec<(u64, Vec<Abbreviation>)>);
 
 impl BlockInfo {
     /// ID of the blocks that define these abbreviations.
@@ -214,7 +213,24 @@ impl BlockInfo {
     const SET_ID: u64 = 1;
 
     fn of(&self, id: u64) -> &[Abbreviation] {
-        self.0.get(&id).map_or(&[], Vec::as_slice)
+        let place = self.place(id).ok();
+        let found = place.and_then(|place| self.0.get(place));
+        found.map_or(&[], |(_, abbreviations)| abbreviations)
+    }
+
+    /// Returns the place of a block's ID, or where it is to be inserted.
+    fn place(&self, id: u64) -> Result<usize, usize> {
+        self.0.binary_search_by(|(known, _)| known.cmp(&id))
+    }
+
+    fn add(&mut self, id: u64, defined: impl Iterator<Item = Abbreviation>) {
+        let place = self.place(id).unwrap_or_else(|place| {
+            self.0.insert(place, (id, Vec::new()));
+            place
+        });
+        if let Some((_, abbreviations)) = self.0.get_mut(place) {
+            abbreviations.extend(defined);
+        }
     }
 
     /// Adds the abbreviations of such a block.
@@ -225,7 +241,7 @@ impl BlockInfo {
             let item = items.next(&none, Keep::First)?;
             let defined = items.abbreviations.drain(..);
             match id {
-                Some(id) => self.0.entry(id).or_default().extend(defined),
+                Some(id) => self.add(id, defined),
                 None if defined.len() > 0 => {
                     return Err(BitcodeError::Abbreviation { offset: place });
                 }

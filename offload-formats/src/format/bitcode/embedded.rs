@@ -9,7 +9,6 @@
 //! Specification: <https://llvm.org/docs/BitCodeFormat.html>; the numbers of the records:
 //! `llvm/include/llvm/Bitcode/LLVMBitCodes.h` of LLVM 22.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -53,12 +52,11 @@ pub fn embedded_objects<'d, R: ReadAt<'d>>(
         if operands.is_empty() {
             continue;
         }
-        let mut wanted = BTreeMap::new();
-        wanted.extend(operands.iter().map(|(_, constant)| (*constant, None)));
+        let mut wanted = WantedConstants::new(&operands);
         // Reads the block a second time, for the embedded constants.
         module.constants(block.open(data)?, &mut wanted)?;
         for (operand, constant) in operands {
-            let content = wanted.get(&constant).cloned().flatten();
+            let content = wanted.content(constant).cloned().flatten();
             let wrong = |problem| BitcodeError::Embedded { operand, problem };
             let value = constant;
             let content = content.ok_or(wrong(EmbeddedProblem::NoVariable { value }))?;
@@ -78,6 +76,30 @@ pub fn embedded_objects<'d, R: ReadAt<'d>>(
 /// The content of a variable.
 type EmbeddedContent = Result<Arc<[u8]>, EmbeddedProblem>;
 
+/// Numbers of constants, sorted, with their contents once these are read.
+struct WantedConstants {
+    numbers: Vec<u64>,
+    contents: Vec<Option<EmbeddedContent>>,
+}
+
+impl WantedConstants {
+    fn new(operands: &[(usize, u64)]) -> Self {
+        let mut numbers: Vec<u64> = operands.iter().map(|(_, constant)| *constant).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let contents = vec![None; numbers.len()];
+        Self { numbers, contents }
+    }
+
+    fn place(&self, constant: u64) -> Option<usize> {
+        self.numbers.binary_search(&constant).ok()
+    }
+
+    fn content(&self, constant: u64) -> Option<&Option<EmbeddedContent>> {
+        self.contents.get(self.place(constant)?)
+    }
+}
+
 /// IDs of a module's blocks.
 const CONSTANTS: u64 = 11;
 const METADATA: u64 = 15;
@@ -89,7 +111,7 @@ struct EmbeddingModule {
     /// Types by number; only byte arrays matter.
     types: Vec<ValueType>,
     /// For each variable's value number, the value number of its initializer plus 1.
-    variables: BTreeMap<u64, u64>,
+    variables: Numbered<u64>,
     version: u64,
     metadata: Metadata,
 }
@@ -110,7 +132,7 @@ impl EmbeddingModule {
                 BlockItem::Record(record) => match record.code {
                     VERSION => module.version = record.field(0),
                     VARIABLE => {
-                        module.variables.insert(values, record.field(4));
+                        module.variables.push(values, record.field(4));
                         values += 1;
                     }
                     FUNCTION | ALIAS | IFUNC => values += 1,
@@ -165,7 +187,7 @@ impl EmbeddingModule {
                 let version = self.version;
                 return Err(BitcodeError::Version { version });
             }
-            let node = self.metadata.nodes.get(node);
+            let node = self.metadata.nodes.get(*node);
             let [first, second] = *node.ok_or(wrong(EmbeddedProblem::Operand))?;
             let second = second.checked_sub(1);
             match second.and_then(|second| self.metadata.is_section(second)) {
@@ -176,9 +198,9 @@ impl EmbeddingModule {
             }
             let value = first
                 .checked_sub(1)
-                .and_then(|first| self.metadata.values.get(&first));
+                .and_then(|first| self.metadata.values.get(first));
             let value = *value.ok_or(wrong(EmbeddedProblem::Operand))?;
-            let initializer = self.variables.get(&value);
+            let initializer = self.variables.get(value);
             let initializer = initializer.ok_or(wrong(EmbeddedProblem::NoVariable { value }))?;
             let constant = initializer.checked_sub(1);
             operands.push((operand, constant.ok_or(wrong(EmbeddedProblem::Declared))?));
@@ -190,7 +212,7 @@ impl EmbeddingModule {
     fn constants(
         &self,
         mut items: Items<'_>,
-        wanted: &mut BTreeMap<u64, Option<EmbeddedContent>>,
+        wanted: &mut WantedConstants,
     ) -> Result<(), BitcodeError> {
         let (mut info, mut values) = (BlockInfo::default(), 0);
         while let Some(item) = items.next(&info, Keep::First)? {
@@ -201,13 +223,14 @@ impl EmbeddingModule {
                 BlockItem::Block(inner) if inner.id == BlockInfo::ID => info.read(inner)?,
                 BlockItem::Block(inner) if inner.id == CONSTANTS => {
                     constants(inner, &info, values, |value, kind, record| {
-                        if let Some(slot) = wanted.get_mut(&value) {
+                        let place = wanted.place(value);
+                        if let Some(slot) = place.and_then(|at| wanted.contents.get_mut(at)) {
                             *slot = Some(self.content(kind, record));
                         }
                         values = value + 1;
-                        match wanted.contains_key(&values) {
-                            true => Keep::Bytes,
-                            false => Keep::First,
+                        match wanted.place(values) {
+                            Some(_) => Keep::Bytes,
+                            None => Keep::First,
                         }
                     })?;
                 }
@@ -267,6 +290,26 @@ fn constants<'d>(
     Ok(())
 }
 
+/// Values by number. They are added in the order of their numbers.
+struct Numbered<T>(Vec<(u64, T)>);
+
+impl<T> Numbered<T> {
+    fn push(&mut self, number: u64, value: T) {
+        self.0.push((number, value));
+    }
+
+    fn get(&self, number: u64) -> Option<&T> {
+        let place = self.0.binary_search_by(|(known, _)| known.cmp(&number));
+        self.0.get(place.ok()?).map(|(_, value)| value)
+    }
+}
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
 /// The metadata of a module, by number.
 #[derive(Default)]
 struct Metadata {
@@ -275,9 +318,9 @@ struct Metadata {
     /// Strings that name the section.
     sections: Vec<u64>,
     /// Numbers of values.
-    values: BTreeMap<u64, u64>,
+    values: Numbered<u64>,
     /// Numbers of both elements, plus 1, for each node of two elements.
-    nodes: BTreeMap<u64, [u64; 2]>,
+    nodes: Numbered<[u64; 2]>,
     /// Numbers of nodes.
     list: Vec<u64>,
     /// Code of an unknown record.
@@ -323,10 +366,10 @@ impl Metadata {
                     self.next = number.saturating_add(1);
                     match (code, &record.fields[..]) {
                         (VALUE, [_, value]) => {
-                            self.values.insert(number, *value);
+                            self.values.push(number, *value);
                         }
                         (NODE | UNIQUE_NODE, [first, second]) => {
-                            self.nodes.insert(number, [*first, *second]);
+                            self.nodes.push(number, [*first, *second]);
                         }
                         _ => {}
                     }

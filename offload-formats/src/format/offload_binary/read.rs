@@ -1,6 +1,5 @@
 //! Reads offload binaries; checks every offset against the size of its container.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -326,7 +325,7 @@ fn strings_among(
     });
     let ends = ends(bytes, starts.flatten().filter_map(place).collect());
     let terminated = |what, offset| {
-        let end = place(offset).and_then(|start| Some(start..(*ends.get(&start)?)?));
+        let end = place(offset).and_then(|start| Some(start..end_from(&ends, start)?));
         end.ok_or(OffloadBinaryProblem::Unterminated {
             what,
             offset,
@@ -370,11 +369,11 @@ fn strings_among(
         .collect()
 }
 
-/// Returns the place of the first NUL from each start on, if there is one. Looks for each NUL once, even if many keys and
-/// values share a string.
-fn ends(bytes: &[u8], mut starts: Vec<usize>) -> BTreeMap<usize, Option<usize>> {
+/// Returns the starts, from the last to the first, with the place of the first NUL from each on, if there is one. Looks
+/// for each NUL once, even if many keys and values share a string.
+fn ends(bytes: &[u8], mut starts: Vec<usize>) -> Vec<(usize, Option<usize>)> {
     starts.sort_unstable();
-    let mut ends = BTreeMap::new();
+    let mut ends = Vec::new();
     let (mut next_start, mut next_end) = (bytes.len(), None);
     for start in starts.into_iter().rev() {
         // A start after the end of the bytes has none.
@@ -385,9 +384,14 @@ fn ends(bytes: &[u8], mut starts: Vec<usize>) -> BTreeMap<usize, Option<usize>> 
             .map(|at| start.saturating_add(at));
         next_end = nul.or(next_end);
         next_start = start.min(next_start);
-        ends.insert(start, next_end);
+        ends.push((start, next_end));
     }
     ends
+}
+
+fn end_from(ends: &[(usize, Option<usize>)], start: usize) -> Option<usize> {
+    let place = ends.binary_search_by(|(known, _)| start.cmp(known));
+    ends.get(place.ok()?)?.1
 }
 
 /// Checks that triple and processor are UTF-8.

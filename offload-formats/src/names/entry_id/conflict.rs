@@ -2,7 +2,6 @@
 //! them.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 use super::EntryId;
 use crate::names::Processor;
@@ -32,16 +31,14 @@ pub fn conflict(targets: &[EntryId], scope: ConflictScope) -> Option<(usize, usi
     let mut rows: Vec<Row<'_>> = rows
         .filter_map(|(index, id)| Row::new(index, id, scope))
         .collect();
-    rows.sort_by_key(|row| (row.group, row.target_id, row.index));
+    rows.sort_unstable_by_key(|row| (row.group, row.target_id, row.index));
     let missed = |first: &Row<'_>, later: &Row<'_>| {
-        later
-            .features
-            .keys()
-            .any(|name| !first.features.contains_key(name))
+        let mut later = later.names();
+        later.any(|name| first.names().all(|known| known != name))
     };
     let differ = |first: &Row<'_>, later: &Row<'_>| {
-        let valid = |row: &Row<'_>| row.features.keys().all(|name| FEATURES.contains(name));
-        valid(first) && valid(later) && !first.features.keys().eq(later.features.keys())
+        let valid = |row: &Row<'_>| row.names().all(|name| FEATURES.contains(&name));
+        valid(first) && valid(later) && !first.names().eq(later.names())
     };
     find(&rows, missed).or_else(|| find(&rows, differ))
 }
@@ -69,19 +66,22 @@ impl<'a> Row<'a> {
             features,
         })
     }
+
+    /// Lists the names of its features.
+    fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.features.iter().map(|(name, _)| *name)
+    }
 }
 
-fn find(rows: &[Row<'_>], conflict: impl Fn(&Row<'_>, &Row<'_>) -> bool) -> Option<(usize, usize)> {
-    let mut firsts = BTreeMap::new();
-    for later in rows {
-        match firsts.entry((later.group, later.processor)) {
-            Entry::Vacant(place) => {
-                place.insert(later);
+fn find(rows: &[Row<'_>], conflict: fn(&Row<'_>, &Row<'_>) -> bool) -> Option<(usize, usize)> {
+    for group in rows.chunk_by(|one, next| one.group == next.group) {
+        // The first row of each processor.
+        let mut firsts = BTreeMap::new();
+        for later in group {
+            let first: &Row<'_> = firsts.entry(later.processor).or_insert(later);
+            if first.index != later.index && conflict(first, later) {
+                return Some((first.index, later.index));
             }
-            Entry::Occupied(first) if conflict(first.get(), later) => {
-                return Some((first.get().index, later.index));
-            }
-            Entry::Occupied(_) => {}
         }
     }
     None

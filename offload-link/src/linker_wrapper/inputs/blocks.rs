@@ -11,7 +11,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::files::{Here, Opened, Reading, Stamp};
+use crate::files::{Opened, Reading, Stamp};
 use crate::platform::FileExt;
 use offload_formats::format::bytes::{ReadAt, ReadCache, Source};
 
@@ -20,7 +20,7 @@ use offload_formats::format::bytes::{ReadAt, ReadCache, Source};
 pub(crate) struct Blocks {
     kept: Rc<KeptBlocks>,
     /// Cache for ranges that no single block contains.
-    others: ReadCache<Across>,
+    others: ReadCache,
 }
 
 #[derive(Debug)]
@@ -211,7 +211,7 @@ pub(crate) enum BlocksView<'a> {
     /// Blocks stay in memory and are shared with other readers.
     Kept(&'a Blocks),
     /// The cache is dropped with the view.
-    Apart(ReadCache<Here>),
+    Apart(ReadCache),
 }
 
 impl<'d> ReadAt<'d> for &'d BlocksView<'_> {

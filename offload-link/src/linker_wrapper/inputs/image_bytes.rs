@@ -21,10 +21,10 @@ use std::sync::{Arc, OnceLock};
 use offload_formats::format::bytes::{ReadAt, ReadCache};
 use offload_formats::format::compressed_bundle::{self, CompressedBundle};
 use offload_formats::format::pieces::{Piece, PieceSource};
-use offload_formats::format::unpacked::{Unpacked, UnpackedSource};
+use offload_formats::format::unpacked::Unpacked;
 
 use crate::decompressed;
-use crate::files::{Here, Opened, Reading, Stamp, copy_range};
+use crate::files::{Opened, Reading, Stamp, copy_range};
 use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::platform::FileExt;
 
@@ -329,9 +329,9 @@ pub(crate) enum ImageData<'a> {
     /// All bytes.
     Known(Cow<'a, [u8]>),
     /// A cache of the ranges that were read.
-    File(ReadCache<Here>),
+    File(ReadCache),
     /// The same, for unpacked data.
-    Unpacked(ReadCache<PieceSource<UnpackedSource>>),
+    Unpacked(ReadCache),
 }
 
 impl<'d> ReadAt<'d> for &'d ImageData<'_> {

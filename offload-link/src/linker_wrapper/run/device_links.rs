@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use offload_build::tools::{Command, jobserver, spirv, without_rustc};
 use offload_formats::format::bytes::ReadCache;
 
-use crate::files::{Here, Reading, write_pieces};
+use crate::files::{Reading, write_pieces};
 use crate::linker_wrapper::actions::Actions;
 use crate::linker_wrapper::choose::groups::Group;
 use crate::linker_wrapper::error::LinkError;
@@ -113,7 +113,7 @@ impl DeviceLink<'_> {
     }
 
     /// Writes the file in which OpenMP's runtime takes SPIR-V, and returns its path.
-    fn wrap(&self, module: &ReadCache<Here>) -> Result<PathBuf, LinkError> {
+    fn wrap(&self, module: &ReadCache) -> Result<PathBuf, LinkError> {
         let wrapped = spirv::openmp_image(module, "", "").map_err(|error| LinkError::Input {
             from: self.output.display().to_string(),
             source: error.into(),

@@ -2,10 +2,10 @@
 //! alias without a place, `.offloading.entry.NAME`, and the one that stands in for it, at the entry.
 
 use crate::steps::host_objects::entries::table::{Entries, EntryPlace, Named, no_size};
-use offload_formats::container::coff::{CoffError, Object};
+use offload_formats::by_name::ByName;
+use offload_formats::container::coff::{CoffError, NamedSymbol, Object};
 use offload_formats::format::bytes::{Cursor, ReadAt};
 use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -48,16 +48,18 @@ impl From<CoffError> for Problem {
 
 /// The offload entries of an object, in the order of its symbols.
 pub(crate) fn entries(object: &Object<'_>) -> Vec<CoffEntry> {
-    let symbols: BTreeMap<usize, _> = object
-        .symbols()
-        .map(|symbol| (symbol.index, symbol))
-        .collect();
+    // In file order, so sorted by index.
+    let symbols: Vec<NamedSymbol<'_>> = object.symbols().collect();
+    let with_index = |index: usize| {
+        let place = symbols.binary_search_by(|symbol| symbol.index.cmp(&index));
+        symbols.get(place.ok()?)
+    };
     let mut found = Vec::new();
-    for symbol in symbols.values() {
+    for symbol in &symbols {
         if OffloadEntry::name_of(symbol.name).is_none() {
             continue;
         }
-        let default = symbol.default.and_then(|index| symbols.get(&index));
+        let default = symbol.default.and_then(with_index);
         let (at, alias) = match default {
             Some(default) => (default, Some(symbol.index)),
             None => (symbol, None),
@@ -103,7 +105,7 @@ pub(crate) fn sections<'d, R: ReadAt<'d>>(
         let layout = stride.and_then(|stride| EntryLayout::find(section, stride));
         let layout = layout.filter(|layout| layout.stride() * here.len() as u64 == size);
         let layout = layout.ok_or_else(|| Problem::Entries(no_size(section)))?;
-        let mut named = BTreeMap::new();
+        let mut named = ByName::default();
         for entry in here {
             let start = content.start.saturating_add(entry.value.into());
             let mut cursor = Cursor::new(data, start..content.end);

@@ -1,10 +1,10 @@
 //! The offload entries of an ELF object.
 
 use crate::steps::host_objects::entries::table::{Entries, EntryPlace, Named, no_size};
+use offload_formats::by_name::ByName;
 use offload_formats::container::elf::{Elf, ElfEntrySection, SymbolTable};
 use offload_formats::format::bytes::{Cursor, ReadAt};
 use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Returns the offload entries of each section that has some.
@@ -32,10 +32,10 @@ pub(crate) fn sections<'d, R: ReadAt<'d>>(
 }
 
 /// Returns the entries of one section; `None` if no release has any of that size.
-fn named(section: &ElfEntrySection<'_>) -> Option<(EntryLayout, BTreeMap<String, Named>)> {
+fn named(section: &ElfEntrySection<'_>) -> Option<(EntryLayout, ByName<Named>)> {
     let first = section.symbols.first()?;
     let layout = EntryLayout::find(section.name, first.size)?;
-    let mut named = BTreeMap::new();
+    let mut named = ByName::default();
     for symbol in &section.symbols {
         let mut cursor = Cursor::new(section.content, symbol.value..u64::MAX);
         let entry = OffloadEntry::read(&mut cursor, layout).ok();

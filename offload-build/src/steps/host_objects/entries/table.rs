@@ -1,7 +1,8 @@
 //! Offload entries of host objects, as read.
 
+use offload_formats::by_name::ByName;
 use offload_formats::format::offload_entry::EntryLayout;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The offload entries of host objects, all in sections of one name.
 #[derive(Debug, PartialEq, Eq)]
@@ -11,7 +12,7 @@ pub(crate) struct Entries {
     pub(crate) layout: EntryLayout,
     pub(crate) place: EntryPlace,
     /// Entries by the names that the runtime knows.
-    pub(crate) named: BTreeMap<String, Named>,
+    pub(crate) named: ByName<Named>,
 }
 
 /// Place in which the registration finds the entries.
@@ -65,13 +66,15 @@ impl Entries {
                 other.section, self.section
             ));
         }
-        self.named.extend(other.named);
+        for (name, entry) in other.named.iter() {
+            self.named.insert(name.to_owned(), entry.clone());
+        }
         Ok(())
     }
 
     /// Returns the names that the images define.
     pub(crate) fn names(&self) -> BTreeSet<String> {
-        self.named.keys().cloned().collect()
+        self.named.names().map(str::to_owned).collect()
     }
 
     /// The section they are in, as compilers call it.

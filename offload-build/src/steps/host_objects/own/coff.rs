@@ -10,7 +10,7 @@ use crate::steps::host_objects::entries::coff::{entries, entry_sections};
 use crate::steps::host_objects::own::{DEVICE_STUB, Own, Symbols, stub_of};
 use offload_formats::container::coff::{CoffError, Object};
 use offload_formats::format::pieces::Piece;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Section of entries whose start and end are unused.
@@ -48,16 +48,16 @@ impl Own {
         Ok(all)
     }
 
-    /// New names of sections, by their numbers.
-    fn sections(&self, object: &Object<'_>, own: &BTreeSet<String>) -> BTreeMap<usize, String> {
-        let mut names = BTreeMap::new();
+    /// New names of sections, with their numbers. The last one of a section counts.
+    fn sections(&self, object: &Object<'_>, own: &BTreeSet<String>) -> Vec<(usize, String)> {
+        let mut names = Vec::new();
         for (number, section) in (1..).zip(object.sections()) {
             let name = String::from_utf8_lossy(section.name);
             // MinGW: where several objects may have a function, its sections are called by it, and its linker takes one
             // of each name.
             let called = name.split_once('$');
             if let Some((start, symbol)) = called.filter(|(_, symbol)| own.contains(*symbol)) {
-                names.insert(number, format!("{start}${}", self.name(symbol)));
+                names.push((number, format!("{start}${}", self.name(symbol))));
             }
         }
         let entries = entry_sections(object).filter(|_| self.symbols != Symbols::None);
@@ -65,26 +65,27 @@ impl Own {
         names
     }
 
-    /// New names, by the indices of the symbols of the object of that number. `seen` are the entries of those before.
+    /// New names, with the indices of the symbols of the object of that number. The last one of a symbol counts. `seen` are
+    /// the entries of the objects before.
     fn names(
         &self,
         number: usize,
         object: &Object<'_>,
         own: &BTreeSet<String>,
         seen: &mut BTreeSet<String>,
-    ) -> BTreeMap<usize, String> {
-        let mut names = BTreeMap::new();
+    ) -> Vec<(usize, String)> {
+        let mut names = Vec::new();
         for symbol in object.symbols().filter(|symbol| symbol.is_external) {
             let name = String::from_utf8_lossy(symbol.name);
             if own.contains(&*name) {
-                names.insert(symbol.index, self.name(&name));
+                names.push((symbol.index, self.name(&name)));
             }
         }
         for entry in entries(object) {
             let name = self.name(&entry.symbol);
             if let Some(alias) = entry.alias {
                 let end = format!("{}.alias{number}", self.suffix);
-                names.insert(alias, format!("{}.{end}", entry.symbol));
+                names.push((alias, format!("{}.{end}", entry.symbol)));
             }
             if self.symbols == Symbols::None {
                 continue;
@@ -94,7 +95,7 @@ impl Own {
                 true => name,
                 false => format!("{name}.{number}"),
             };
-            names.insert(entry.at, name);
+            names.push((entry.at, name));
         }
         names
     }
@@ -102,9 +103,11 @@ impl Own {
 
 /// Adds what an object defines that is the module's own.
 fn defined(object: &Object<'_>, symbols: Symbols, own: &mut BTreeSet<String>) {
-    let referred: BTreeSet<usize> = entry_sections(object)
-        .flat_map(|(number, ..)| object.referred(number).collect::<Vec<_>>())
-        .collect();
+    let mut referred = Vec::new();
+    for (number, ..) in entry_sections(object) {
+        referred.extend(object.referred(number));
+    }
+    referred.sort_unstable();
     let kernels: BTreeSet<String> = match symbols {
         Symbols::OfStubs => {
             let names = object.symbols();
@@ -115,7 +118,7 @@ fn defined(object: &Object<'_>, symbols: Symbols, own: &mut BTreeSet<String>) {
     };
     for symbol in object.symbols() {
         let name = String::from_utf8_lossy(symbol.name);
-        let is_own = referred.contains(&symbol.index)
+        let is_own = referred.binary_search(&symbol.index).is_ok()
             || name.contains(DEVICE_STUB)
             || kernels.contains(&*name);
         if is_own && symbol.is_external && symbol.section.is_some() {

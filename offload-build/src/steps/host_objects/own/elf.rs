@@ -2,15 +2,12 @@
 
 use crate::readable::Readable;
 use crate::steps::host_objects::own::{DEVICE_STUB, Own, Symbols, stub_of};
-use object::elf as elf_names;
-use object::{Object, ObjectSection, ObjectSymbol, ReadRef, RelocationTarget, SymbolFlags};
-use offload_formats::container::elf;
+use offload_formats::container::elf::{self, Binding, Elf, ElfSymbol, SymbolPlace, SymbolTable};
+use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};
 use offload_formats::format::pieces::{self, Piece};
 use std::collections::BTreeSet;
 use std::error::Error;
-use std::fs::File;
-use std::path::Path;
 
 /// Prefixes of what nvcc's objects define for each other by names of their sources, weak because whatever registers a
 /// program's kernels
@@ -21,7 +18,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 impl Own {
     pub(crate) fn apply_to_elf(&self, object: &Readable) -> Result<Vec<Piece>> {
-        let symbols = self.of(object.path())?;
+        let symbols = self.of(object)?;
         let rename = |name: &str| symbols.contains(name).then(|| self.name(name));
         let renamed = elf::rename_symbols(object.data(), 0..object.size(), rename)?;
         if matches!(self.symbols, Symbols::OfNvcc | Symbols::OfStubs) {
@@ -37,25 +34,21 @@ impl Own {
     }
 
     /// Returns the module's own symbols that an object defines.
-    fn of(&self, object: &Path) -> Result<BTreeSet<String>> {
-        let data = object::ReadCache::new(File::open(object)?);
-        let file = object::File::parse(&data)?;
+    fn of(&self, object: &Readable) -> Result<BTreeSet<String>> {
+        let file = Elf::parse(object.data(), 0..object.size())?;
+        let symbols = file.symbols(SymbolTable::All)?;
         let registered = match self.symbols {
             Symbols::None => return Ok(BTreeSet::new()),
-            Symbols::OfEntries => registered(&file)?,
-            Symbols::OfStubs => kernels(&file)?,
+            Symbols::OfEntries => registered(&file, &symbols)?,
+            Symbols::OfStubs => kernels(&symbols)?,
             Symbols::OfNvcc => BTreeSet::new(),
         };
         let mut own = BTreeSet::new();
-        for symbol in file.symbols() {
-            let name = symbol.name()?;
+        for symbol in &symbols {
+            let name = std::str::from_utf8(symbol.name)?;
             let is_own = match self.symbols {
                 Symbols::OfNvcc => {
-                    let SymbolFlags::Elf { st_other, .. } = symbol.flags() else {
-                        continue;
-                    };
-                    let is_hidden = st_other.visibility() == elf_names::STV_HIDDEN;
-                    is_hidden || NVCC.iter().any(|prefix| name.starts_with(prefix))
+                    symbol.hidden || NVCC.iter().any(|prefix| name.starts_with(prefix))
                 }
                 _ => {
                     registered.contains(name)
@@ -63,7 +56,7 @@ impl Own {
                         || name.contains(DEVICE_STUB)
                 }
             };
-            if is_own && symbol.is_global() && !symbol.is_undefined() {
+            if is_own && is_defined_for_others(symbol) {
                 own.insert(name.to_owned());
             }
         }
@@ -73,7 +66,7 @@ impl Own {
 
 /// Returns the name of an object's entry section.
 fn entry_section(object: &Readable) -> Result<String> {
-    let file = elf::Elf::parse(object.data(), 0..object.size())?;
+    let file = Elf::parse(object.data(), 0..object.size())?;
     let names = file.names()?;
     let named = file.sections().skip(1);
     let mut named = named.filter_map(|section| std::str::from_utf8(names.of(&section).ok()?).ok());
@@ -87,21 +80,25 @@ fn is_entry_section(name: &str) -> bool {
     EntryLayout::section_named(name.as_bytes()).is_some()
 }
 
+fn is_defined_for_others(symbol: &ElfSymbol<'_>) -> bool {
+    symbol.binding != Binding::Local && symbol.place != SymbolPlace::Undefined
+}
+
 /// The symbols that entries refer to, as far as other objects see them.
-fn registered<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> object::Result<BTreeSet<String>> {
+fn registered(file: &Elf<'_, &ReadCache>, symbols: &[ElfSymbol<'_>]) -> Result<BTreeSet<String>> {
+    let section_names = file.names()?;
     let mut names = BTreeSet::new();
-    for section in file.sections() {
+    for section in file.sections().skip(1) {
         // A name that cannot be read is not skipped: the symbols of its entries would keep names that others have.
-        if EntryLayout::section_named(section.name_bytes()?).is_none() {
+        if EntryLayout::section_named(section_names.of(&section)?).is_none() {
             continue;
         }
-        for (_, relocation) in section.relocations() {
-            let RelocationTarget::Symbol(index) = relocation.target() else {
-                continue;
-            };
-            let symbol = file.symbol_by_index(index)?;
-            if symbol.is_global() && symbol.is_definition() {
-                names.insert(symbol.name()?.to_owned());
+        for index in file.referred(section.index)? {
+            let symbol = usize::try_from(index).ok().and_then(|at| symbols.get(at));
+            let symbol =
+                symbol.ok_or_else(|| format!("relocation against missing symbol {index}"))?;
+            if is_defined_for_others(symbol) {
+                names.insert(std::str::from_utf8(symbol.name)?.to_owned());
             }
         }
     }
@@ -109,10 +106,10 @@ fn registered<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> object::Result<
 }
 
 /// Returns the names of the kernels that functions of an object launch.
-fn kernels<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> object::Result<BTreeSet<String>> {
+fn kernels(symbols: &[ElfSymbol<'_>]) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
-    for symbol in file.symbols() {
-        names.extend(stub_of(symbol.name()?));
+    for symbol in symbols {
+        names.extend(stub_of(std::str::from_utf8(symbol.name)?));
     }
     Ok(names)
 }

@@ -6,14 +6,11 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, elf};
 
 use super::super::{Elf, ElfError, ElfSection, ElfWriteError, Headers};
-use super::form::ElfForm;
+use super::form::{ElfForm, SHT_CREL};
 use super::symbols::Symbols;
 use crate::container::edit::NewSection;
 use crate::format::bytes::{OutOfBounds, ReadAt, View};
 use crate::format::pieces::Piece;
-
-/// Relocations in the compact form of LLVM 20.
-const SHT_CREL: elf::SectionType = elf::SectionType(0x4000_0014);
 
 /// An ELF file to edit. Sections and symbols keep their old indices.
 #[derive(Debug)]
@@ -105,11 +102,7 @@ impl<'d> EditedElf<'d> {
     ) -> Result<Self, ElfWriteError> {
         let names = elf.names.filter(|_| elf.sections().next().is_some());
         let names = names.ok_or(ElfWriteError::NoSections)?;
-        let form = ElfForm {
-            wide: matches!(elf.headers, Headers::Elf64(_)),
-            mips: elf.machine == elf::EM_MIPS.0,
-            endian: elf.endian,
-        };
+        let form = ElfForm::of(elf);
         let mut parts = SectionReader::new(form);
         for section in elf.sections() {
             parts.read(elf, section)?;

@@ -4,7 +4,10 @@ use std::mem::offset_of;
 
 use object::{Endian as _, Endianness, elf};
 
-use super::super::ElfWriteError;
+use super::super::{Elf, ElfWriteError, Headers};
+
+/// Relocations in the compact form of LLVM 20.
+pub(super) const SHT_CREL: elf::SectionType = elf::SectionType(0x4000_0014);
 
 /// Class and byte order of a file.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +18,14 @@ pub(super) struct ElfForm {
 }
 
 impl ElfForm {
+    pub(super) fn of<R>(file: &Elf<'_, R>) -> Self {
+        Self {
+            wide: matches!(file.headers, Headers::Elf64(_)),
+            mips: file.machine == elf::EM_MIPS.0,
+            endian: file.endian,
+        }
+    }
+
     /// Returns the size of an address.
     pub(super) fn word_size(self) -> u64 {
         if self.wide { 8 } else { 4 }

@@ -20,7 +20,7 @@ impl NewLayout {
     pub(super) fn of(file: &EditedElf<'_>) -> Result<Self, ElfWriteError> {
         let (segments, mut end) = place_segments(file)?;
         let mut sections = vec![0; file.parts.len()];
-        let mut free: Vec<(usize, u64)> = Vec::new();
+        let mut free: Vec<(u64, usize)> = Vec::new();
         for (index, part) in file.parts.iter().enumerate().skip(1) {
             let offset = part.section.offset.saturating_sub(file.start);
             let segment = part.segment.and_then(|index| file.segments.get(index));
@@ -32,12 +32,12 @@ impl NewLayout {
             });
             match (moved, sections.get_mut(index)) {
                 (Some(moved), Some(place)) => *place = moved,
-                _ if part.kept => free.push((index, part.section.offset)),
+                _ if part.kept => free.push((part.section.offset, index)),
                 _ => (),
             }
         }
-        free.sort_by_key(|(_, offset)| *offset);
-        for (index, _) in free {
+        free.sort_unstable();
+        for (_, index) in free {
             let (Some(part), Some(place)) = (file.parts.get(index), sections.get_mut(index)) else {
                 continue;
             };
@@ -95,7 +95,7 @@ fn place_segments(file: &EditedElf<'_>) -> Result<(Vec<u64>, u64), ElfWriteError
         alignment: file.form.word_size(),
     });
     let mut places = vec![0; segments.len()];
-    segments.sort_by_key(|segment| segment.order());
+    segments.sort_unstable_by_key(Segment::order);
     // The parent of a segment is the first segment that reaches beyond its offset. Later ones may, too,
     // but they move with the first.
     let parents = segments.iter().filter(|parent| parent.index < count);

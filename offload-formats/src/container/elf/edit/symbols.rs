@@ -4,7 +4,7 @@ use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, elf};
 
 use super::super::{Elf, ElfError, ElfWriteError, string};
-use super::form::ElfForm;
+use super::form::{ElfForm, SHT_CREL};
 use crate::format::bytes::ReadAt;
 use crate::format::string_table::StringTable;
 
@@ -70,18 +70,24 @@ impl<'d> Symbols<'d> {
                 old_index: index,
             });
         }
+        Ok(Self::new(index, symbols))
+    }
+
+    /// Moves local symbols before the others.
+    fn new(index: u32, read: Vec<EditedElfSymbol<'d>>) -> Self {
+        let places = vec![None; read.len()];
         // Symbol 0 is undefined and stays first.
-        if let Some(rest) = symbols.get_mut(1..) {
-            rest.sort_by_key(|symbol| !symbol.local);
-        }
+        let is_first = |symbol: &EditedElfSymbol<'_>| symbol.old_index == 0 || symbol.local;
+        let (mut symbols, others): (Vec<_>, Vec<_>) = read.into_iter().partition(is_first);
+        symbols.extend(others);
         let mut symbols = Self {
             index,
-            places: vec![None; symbols.len()],
+            places,
             symbols,
             changed: false,
         };
         symbols.number();
-        Ok(symbols)
+        symbols
     }
 
     /// Drops the symbols of removed sections.
@@ -185,6 +191,33 @@ impl<'d> Symbols<'d> {
             }
         });
         wide.flat_map(|index| form.u32(index)).collect()
+    }
+}
+
+impl<'d, R: ReadAt<'d>> Elf<'d, R> {
+    /// Lists the indices of the symbols in a section's relocations, in the relocations' order.
+    ///
+    /// # Errors
+    ///
+    /// Fails if relocations are not inside the file, or of an unknown size or form.
+    pub fn referred(&self, section: u32) -> Result<Vec<u32>, ElfWriteError> {
+        let form = ElfForm::of(self);
+        let mut found = Vec::new();
+        for table in self.sections().filter(|table| table.info == section) {
+            let index = table.index;
+            let words = match elf::SectionType(table.section_type) {
+                elf::SHT_REL => 2,
+                elf::SHT_RELA => 3,
+                SHT_CREL => return Err(ElfWriteError::Relocations { index }),
+                _ => continue,
+            };
+            let entry_size = words * form.word_size();
+            if table.size % entry_size != 0 {
+                return Err(ElfWriteError::Relocations { index });
+            }
+            found.extend(form.relocated(self.content(&table)?, entry_size));
+        }
+        Ok(found)
     }
 }
 

@@ -3,9 +3,12 @@ use crate::md5::Md5;
 use super::super::{ElfError, ElfSection, SymbolTable};
 use super::*;
 use crate::container::edit::NewContent;
-use crate::container::elf::Elf;
+use crate::container::elf::{Elf, Machine};
 use crate::format::bytes::OutOfBounds;
-use crate::format::pieces::to_bytes;
+use crate::format::pieces::{Embedded, to_bytes};
+use crate::registration::fat_binary::{FatBinary, Runtime};
+use crate::registration::hip_symbols::HipSymbols;
+use object::{Object as _, ObjectSection as _, RelocationTarget};
 
 const HOST: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/bundle-host.o");
 const FAT: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/bundle-in-object.o");
@@ -179,6 +182,65 @@ fn refers_only_from_objects_whose_symbols_and_relocations_are_known() {
     assert_eq!(refer(ELF32_BIG).unwrap_err(), ElfWriteError::NotWide);
     let error = refer(&mips).unwrap_err();
     assert_eq!(error, ElfWriteError::Machine { number: 8 });
+}
+
+/// Returns an object with relocations.
+fn registration() -> Vec<u8> {
+    let registration = FatBinary {
+        runtime: Runtime::Hip,
+        bytes: Embedded::Bytes(b"__CLANG_OFFLOAD_BUNDLE__"),
+        tables: &[],
+        symbols: HipSymbols::default(),
+        globals: &[],
+    };
+    registration.to_object(Machine::X86_64).unwrap()
+}
+
+/// Against the crate `object`.
+#[test]
+fn lists_the_symbols_in_relocations_of_a_section() {
+    let object = registration();
+    let elf = Elf::parse(&object[..], 0..u64::MAX).unwrap();
+    let mut count = 0;
+    for section in object::File::parse(&object[..]).unwrap().sections() {
+        let expected = section
+            .relocations()
+            .map(|(_, found)| match found.target() {
+                RelocationTarget::Symbol(index) => index.0 as u32,
+                _ => 0,
+            });
+        let expected: Vec<u32> = expected.collect();
+        assert_eq!(elf.referred(section.index().0 as u32).unwrap(), expected);
+        count += expected.len();
+    }
+    assert!(count > 0);
+}
+
+#[test]
+fn passes_over_no_relocations_that_it_cannot_read() {
+    let object = registration();
+    let elf = Elf::parse(&object[..], 0..u64::MAX).unwrap();
+    let is_table = |section: &ElfSection| section.section_type == elf::SHT_RELA.0;
+    let table = elf.sections().find(is_table).unwrap();
+    let headers = u64::from_le_bytes(object[0x28..0x30].try_into().unwrap()) as usize;
+    let header = headers + 0x40 * table.index as usize;
+    // The compact form, and a size that is no multiple of a relocation's.
+    for change in [(header + 4, &[0x14, 0, 0, 0x40][..]), (header + 0x20, &[1])] {
+        let changed = patched(&object, &[change]);
+        let elf = Elf::parse(&changed[..], 0..u64::MAX).unwrap();
+        let index = table.index;
+        let error = elf.referred(table.info).unwrap_err();
+        assert_eq!(error, ElfWriteError::Relocations { index });
+    }
+    for place in 0..object.len() {
+        for change in [0x01, 0xfe] {
+            let mut changed = object.clone();
+            changed[place] ^= change;
+            if let Ok(elf) = Elf::parse(&changed[..], 0..u64::MAX) {
+                let _ = elf.referred(table.info);
+            }
+        }
+    }
 }
 
 #[test]
