@@ -1,6 +1,8 @@
 //! Shared parts of edits of object files: sections to add, and an output composed of pieces of
 //! the old file.
 
+use std::collections::BTreeMap;
+
 use crate::format::pieces::Piece;
 
 /// A section to add. Linkers leave it out: it is for tools that run before the link.
@@ -50,8 +52,8 @@ impl NewContent<'_> {
 /// The pieces of an output by offset. A later piece covers earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct Output {
-    /// Offsets with pieces, sorted and without overlaps.
-    parts: Vec<(u64, Piece)>,
+    /// Pieces by offset, without overlaps.
+    parts: BTreeMap<u64, Piece>,
 }
 
 impl Output {
@@ -62,26 +64,22 @@ impl Output {
         }
         self.cut(offset);
         self.cut(end);
-        let first = self.first_from(offset);
-        self.parts.drain(first..self.first_from(end));
-        self.parts.insert(first, (offset, piece));
-    }
-
-    /// Returns the index of the first part that starts at `offset` or later.
-    fn first_from(&self, offset: u64) -> usize {
-        self.parts.partition_point(|(start, _)| *start < offset)
+        let mut covered: Vec<u64> = Vec::new();
+        covered.extend(self.parts.range(offset..end).map(|(start, _)| *start));
+        for start in covered {
+            self.parts.remove(&start);
+        }
+        self.parts.insert(offset, piece);
     }
 
     /// Splits the piece that contains `offset`, if there is one.
     fn cut(&mut self, offset: u64) {
-        let next = self.first_from(offset);
-        let last = next.checked_sub(1);
-        let Some((start, piece)) = last.and_then(|last| self.parts.get_mut(last)) else {
+        let Some((start, piece)) = self.parts.range_mut(..offset).next_back() else {
             return;
         };
         let before = offset - *start;
         if let Some(rest) = split(piece, before) {
-            self.parts.insert(next, (offset, rest));
+            self.parts.insert(offset, rest);
         }
     }
 

@@ -6,6 +6,7 @@
 //!
 //! Specification: <https://llvm.org/docs/BitCodeFormat.html#bitstream-format>.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::BitcodeError;
@@ -202,9 +203,9 @@ impl<'d> Items<'d> {
     }
 }
 
-/// IDs of blocks, sorted, with the abbreviations that every block with that ID starts with.
+/// Abbreviations that every block with a certain ID starts with.
 #[derive(Default)]
-pub(super) struct BlockInfo(Vec<(u64, Vec<Abbreviation>)>);
+pub(super) struct BlockInfo(BTreeMap<u64, Vec<Abbreviation>>);
 
 impl BlockInfo {
     /// ID of the blocks that define these abbreviations.
@@ -213,24 +214,7 @@ impl BlockInfo {
     const SET_ID: u64 = 1;
 
     fn of(&self, id: u64) -> &[Abbreviation] {
-        let place = self.place(id).ok();
-        let found = place.and_then(|place| self.0.get(place));
-        found.map_or(&[], |(_, abbreviations)| abbreviations)
-    }
-
-    /// Returns the place of a block's ID, or where it is to be inserted.
-    fn place(&self, id: u64) -> Result<usize, usize> {
-        self.0.binary_search_by(|(known, _)| known.cmp(&id))
-    }
-
-    fn add(&mut self, id: u64, defined: impl Iterator<Item = Abbreviation>) {
-        let place = self.place(id).unwrap_or_else(|place| {
-            self.0.insert(place, (id, Vec::new()));
-            place
-        });
-        if let Some((_, abbreviations)) = self.0.get_mut(place) {
-            abbreviations.extend(defined);
-        }
+        self.0.get(&id).map_or(&[], Vec::as_slice)
     }
 
     /// Adds the abbreviations of such a block.
@@ -241,7 +225,7 @@ impl BlockInfo {
             let item = items.next(&none, Keep::First)?;
             let defined = items.abbreviations.drain(..);
             match id {
-                Some(id) => self.add(id, defined),
+                Some(id) => self.0.entry(id).or_default().extend(defined),
                 None if defined.len() > 0 => {
                     return Err(BitcodeError::Abbreviation { offset: place });
                 }
