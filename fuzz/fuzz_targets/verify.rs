@@ -5,6 +5,7 @@ use std::io::Cursor;
 
 use libfuzzer_sys::fuzz_target;
 use offload_formats::container::bundled::Unpacking;
+use offload_formats::container::decompression_limit::DecompressionLimit;
 use offload_formats::container::inventory::inventory;
 use offload_formats::container::verify::{FindingCode, VerifySettings, verify};
 use offload_formats::format::bytes::ReadCache;
@@ -19,7 +20,7 @@ fuzz_target!(|file: &[u8]| {
     let of = |runtime| {
         let settings = VerifySettings {
             runtime,
-            limit: LIMIT,
+            limit: DecompressionLimit::parse(Some("1M"), None).unwrap(),
             scratch: Scratch::in_memory(),
         };
         verify(open, &found, settings)

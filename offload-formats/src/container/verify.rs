@@ -24,6 +24,7 @@ mod program;
 use std::ops::Range;
 
 use super::bundled::Unpacking;
+use super::decompression_limit::DecompressionLimit;
 use super::inventory::{
     ContainerData, ContainerFormat, ImageContainer, Inventory, InventoryImage, inventory,
 };
@@ -45,8 +46,8 @@ pub use finding::{Finding, FindingPlace};
 pub struct VerifySettings {
     /// The runtime that must read compressed bundles; `None` to check no release.
     pub runtime: Option<HipRuntime>,
-    /// Largest size of compressed data that is unpacked, in bytes.
-    pub limit: u64,
+    /// Limit on the size that compressed data claims: bundles are unpacked to `scratch`, images of CUDA in memory.
+    pub limit: DecompressionLimit,
     /// Keeps compressed bundles that are unpacked.
     pub scratch: Scratch,
 }
@@ -57,6 +58,7 @@ pub struct VerifySettings {
 /// ```
 /// use std::io::Cursor;
 /// use offload_formats::container::bundled::Unpacking;
+/// use offload_formats::container::decompression_limit::DecompressionLimit;
 /// use offload_formats::container::inventory::inventory;
 /// use offload_formats::container::verify::{FindingCode, VerifySettings, verify};
 /// use offload_formats::format::bytes::ReadCache;
@@ -70,7 +72,7 @@ pub struct VerifySettings {
 /// }
 /// file.extend(id);
 /// let found = inventory(&file[..], &mut Unpacking::in_memory(1 << 20));
-/// let settings = VerifySettings { runtime: None, limit: 1 << 20, scratch: Scratch::in_memory() };
+/// let settings = VerifySettings { runtime: None, limit: DecompressionLimit::default(), scratch: Scratch::in_memory() };
 /// let findings = verify(|| ReadCache::new(Cursor::new(file.clone())), &found, settings);
 /// assert!(findings.iter().any(|finding| finding.code == FindingCode::FieldCount));
 /// ```
@@ -139,7 +141,7 @@ impl Verifier {
             let cache = open();
             // Its bytes go after the bundle is checked.
             let scratch = self.settings.scratch.another();
-            let bytes = match bundle.unpack(&cache, self.settings.limit, &scratch) {
+            let bytes = match bundle.unpack(&cache, self.settings.limit.files(), &scratch) {
                 Ok(bytes) => bytes,
                 Err(problem) => {
                     self.kernels.is_complete = false;
@@ -148,7 +150,7 @@ impl Verifier {
                 }
             };
             drop(cache);
-            let mut unpacking = Unpacking::within(self.settings.limit, scratch);
+            let mut unpacking = Unpacking::within(self.settings.limit.files(), scratch);
             let inner = inventory(&bytes.open(), &mut unpacking);
             for problem in &inner.problems {
                 self.kernels.is_complete = false;
@@ -232,7 +234,7 @@ impl Verifier {
         images: &[InventoryImage],
     ) {
         // Images that are compressed together follow one another.
-        let mut unpacker = FatbinUnpacker::new(data, self.settings.limit);
+        let mut unpacker = FatbinUnpacker::new(data, self.settings.limit.memory());
         for image in images.iter().filter(|image| !image.is_host) {
             for inner in &image.inner {
                 self.images(data, inner, &inner.images);

@@ -151,7 +151,7 @@ pub(super) fn run(line: &VerifyLine, out: &mut impl Write) -> Result<(), CargoOf
     let limit = line.limit.value()?;
     let settings = VerifySettings {
         runtime: line.runtime,
-        limit: limit.memory(),
+        limit,
         scratch: files::scratch(),
     };
     let mut unpacking = images::unpacking(&limit, files::scratch());

@@ -15,7 +15,7 @@ const HOST: &str = "host-x86_64-unknown-linux-gnu-";
 fn settings() -> VerifySettings {
     VerifySettings {
         runtime: None,
-        limit: 1 << 20,
+        limit: DecompressionLimit::default(),
         scratch: Scratch::in_memory(),
     }
 }
