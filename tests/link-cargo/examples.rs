@@ -543,7 +543,6 @@ fn registers_once_when_offload_link_meets_a_complete_module() {
     );
 }
 
-/// Creates, runs and tests each kind of package, as in the first minutes of a user.
 /// Expects the lines of a template's program in the quick start.
 #[track_caller]
 fn expect_in_quick_start(text: &str, expected: &str) {
@@ -556,6 +555,7 @@ fn expect_in_quick_start(text: &str, expected: &str) {
     }
 }
 
+/// Creates, runs and tests each kind of package, as in the first minutes of a user.
 #[test]
 fn builds_each_template_as_its_user_would() {
     if !ready() {
