@@ -6,7 +6,10 @@ use offload_formats::container::bundled::Unpacking;
 use offload_formats::container::{images_within, link_inputs};
 
 fuzz_target!(|data: &[u8]| {
-    for found in images_within(data, &mut Unpacking::in_memory(1 << 20)).into_iter().flatten() {
+    for found in images_within(data, &mut Unpacking::in_memory(1 << 20))
+        .into_iter()
+        .flatten()
+    {
         let image = &found.entry.image;
         assert_eq!(
             found.content(data).map(|image| image.len() as u64),

@@ -1,15 +1,25 @@
-//! Any bytes as a file with images: no panic, images inside of their containers' data, kernels of each.
+//! Any bytes as a file with images, at the starts of sections and anywhere in data: no panic, images inside of their
+//! containers' data, kernels of each.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use offload_formats::container::bundled::Unpacking;
-use offload_formats::container::inventory::{ContainerData, inventory};
+use offload_formats::container::inventory::{
+    ContainerData, Inventory, exhaustive_inventory, inventory,
+};
 use offload_formats::container::kernels::kernels_within;
 
 const LIMIT: u64 = 1 << 20;
 
 fuzz_target!(|data: &[u8]| {
-    let found = inventory(data, &mut Unpacking::in_memory(LIMIT));
+    check(data, &inventory(data, &mut Unpacking::in_memory(LIMIT)));
+    check(
+        data,
+        &exhaustive_inventory(data, &mut Unpacking::in_memory(LIMIT)),
+    );
+});
+
+fn check(data: &[u8], found: &Inventory) {
     for problem in &found.problems {
         assert!(!problem.to_string().contains('\x1b'), "names are escaped");
     }
@@ -28,4 +38,4 @@ fuzz_target!(|data: &[u8]| {
         assert!(image.range.start <= image.range.end && image.range.end <= bytes.len() as u64);
         let _ = kernels_within(bytes, image.range.clone());
     }
-});
+}

@@ -5,9 +5,9 @@
 use std::ops::Range;
 
 use libfuzzer_sys::fuzz_target;
+use offload_formats::container::bundled::Unpacking;
 use offload_formats::container::elf::{Elf, SymbolTable};
 use offload_formats::container::object_bundle::bundle_sections;
-use offload_formats::container::bundled::Unpacking;
 use offload_formats::container::{FoundImage, archive::Archive, coff, link_inputs, symbols};
 use offload_formats::format::bitcode;
 use offload_formats::format::bytes::Window;
@@ -15,7 +15,11 @@ use offload_formats::format::magic::Magic;
 
 /// What a link asks of one object.
 fn look(data: &[u8], range: Range<u64>) -> Vec<FoundImage> {
-    let found = link_inputs(Window::new(data, range.clone()), &mut Unpacking::in_memory(1 << 20)).unwrap_or_default();
+    let found = link_inputs(
+        Window::new(data, range.clone()),
+        &mut Unpacking::in_memory(1 << 20),
+    )
+    .unwrap_or_default();
     let content = &data[range.start as usize..range.end as usize];
     for found in &found {
         let image = &found.entry.image;

@@ -25,6 +25,7 @@ mod prune_openmp;
 mod prune_wheels;
 mod readme;
 mod registration_matrix;
+mod search_data;
 mod shared_build;
 mod size;
 mod small_examples;

@@ -103,6 +103,23 @@ fn has_the_ptx_of_each_source_as_text() {
     }
     let text = run(&mut cargo("ptx-strings", "run"));
     expect_in_readme("ptx-strings", &text);
+    let built = run(cargo("ptx-strings", "build").arg("--message-format=json"));
+    let mut messages = built
+        .lines()
+        .map(|line| line.parse::<serde_json::Value>().unwrap());
+    let program = messages.find_map(|message| Some(message["executable"].as_str()?.to_owned()));
+    let mut inspect = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
+    let inspect = inspect.args(["offload", "inspect", "--kernels", "--search-data"]);
+    let found = run(inspect.arg(program.unwrap()));
+    for line in [
+        "2 device images",
+        "section .rodata",
+        "affine",
+        "fill_f32",
+        "fill_f64",
+    ] {
+        assert!(found.contains(line), "{line} in {found}");
+    }
 }
 
 #[test]

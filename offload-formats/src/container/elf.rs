@@ -310,6 +310,38 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
         Ok(None)
     }
 
+    /// Returns the end of the file's headers and contents, for an ELF file that other data follows. It may be outside of
+    /// the range.
+    #[cfg(feature = "tools")]
+    pub(crate) fn end(&self) -> u64 {
+        let (headers, segments) = match self.headers {
+            Headers::Elf32(headers) => (
+                size_of_val(headers),
+                self.segments_end::<elf::FileHeader32<_>>(),
+            ),
+            Headers::Elf64(headers) => (
+                size_of_val(headers),
+                self.segments_end::<elf::FileHeader64<_>>(),
+            ),
+        };
+        let headers = self.headers_offset.saturating_add(headers as u64);
+        let sections = self.sections();
+        let sections = sections.filter(|section| section.section_type != elf::SHT_NOBITS.0);
+        let ends = sections.map(|section| section.offset.saturating_add(section.size));
+        ends.fold(headers.max(segments), u64::max)
+    }
+
+    /// Returns the end of the program headers, which NVIDIA's compilers write last.
+    #[cfg(feature = "tools")]
+    fn segments_end<H: FileHeader<Endian = Endianness>>(&self) -> u64 {
+        let header = H::parse(self.header).expect("the file header was parsed");
+        let count = u64::from(header.e_phnum(self.endian));
+        let size = count.saturating_mul(header.e_phentsize(self.endian).into());
+        let start = self.range.start;
+        let start = start.saturating_add(header.e_phoff(self.endian).into());
+        start.saturating_add(size)
+    }
+
     /// Returns the data that contains the file.
     pub(crate) fn data(&self) -> R {
         self.data

@@ -11,6 +11,8 @@
 //!
 //! An image may be a container, too: an offload binary contains fat binaries, for example.
 //!
+//! [`exhaustive_inventory`] also finds images in the middle of data, such as those of `include_bytes!`.
+//!
 //! Reads only headers, whatever the size of the images. Of compressed bundles the headers are decompressed; bitcode,
 //! text bundles and compressed offload binaries are read completely. Damage in one part of a file does not hide the
 //! others: it is a problem of the result.
@@ -40,12 +42,14 @@
 
 mod found;
 mod identity;
+mod search;
 mod walk;
 
 use std::ops::Range;
 
 use super::bundled::Unpacking;
 use crate::format::bytes::ReadAt;
+use walk::Places;
 
 pub use found::{
     ContainerCompression, ContainerData, ContainerFormat, ImageContainer, Inventory,
@@ -66,7 +70,18 @@ pub fn inventory_in<'d, R: ReadAt<'d>>(
     range: Range<u64>,
     unpacking: &mut Unpacking,
 ) -> Inventory {
-    walk::walk(data, range, unpacking)
+    walk::walk(data, range, Places::Starts, unpacking)
+}
+
+/// Finds the images of the file that `data` is, as [`inventory()`] does, and others in the middle of data: those that a
+/// program includes as bytes or strings, and those in a file of an unknown format. Reads all data of the program, except
+/// the images.
+///
+/// Images are recognized by their headers. Text bundles and compressed bundles of version 1 are not found in the middle
+/// of data, because they do not say where they end.
+pub fn exhaustive_inventory<'d, R: ReadAt<'d>>(data: R, unpacking: &mut Unpacking) -> Inventory {
+    let size = data.size().unwrap_or(0);
+    walk::walk(data, 0..size, Places::Everywhere, unpacking)
 }
 
 #[cfg(test)]

@@ -34,6 +34,9 @@ pub(super) struct MachOSection {
     pub(super) number: u32,
     /// True if linkers leave the section out.
     pub(super) excluded: bool,
+    /// True if the section has data of the program, not code.
+    #[cfg(feature = "tools")]
+    pub(super) is_data: bool,
     /// Offset from the start of the data; may be outside of the file.
     pub(super) offset: u64,
     /// Size in bytes.

@@ -29,7 +29,7 @@ use std::ops::Range;
 use super::bytes::{Cursor, OutOfBounds, ReadAt, record};
 use super::global_symbol::GlobalSymbol;
 use super::magic::Magic;
-use bitstream::{BitcodeRecord, BlockInfo, BlockItem, Keep, blocks};
+use bitstream::{BitcodeRecord, BlockInfo, BlockItem, Keep, blocks, next_block};
 
 pub use embedded::embedded_objects;
 pub use empty_functions::empty_functions;
@@ -184,6 +184,26 @@ pub fn triple<'d, R: ReadAt<'d>>(
         }
     }
     Ok(None)
+}
+
+/// Returns the end of the bitcode at the start of a range of `data`, which other data follows. Returns `None` if the range
+/// does not start with a module.
+#[cfg(feature = "tools")]
+pub(crate) fn end<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<u64> {
+    let blocks = unwrap(data, range.clone()).ok()?;
+    let is_wrapped = blocks.start != range.start.saturating_add(4);
+    let wrapped_end = is_wrapped.then_some(blocks.end);
+    let (mut end, mut has_module) = (None, false);
+    let mut cursor = Cursor::new(data, blocks);
+    // What follows may look like a block of another kind.
+    while let Ok(Some(block)) = next_block(&mut cursor) {
+        if !matches!(block.id, IDENTIFICATION | MODULE | STRTAB | SYMTAB) {
+            break;
+        }
+        has_module |= block.id == MODULE;
+        end = Some(cursor.position());
+    }
+    wrapped_end.or(end).filter(|_| has_module)
 }
 
 fn release_of(producer: &[u64]) -> Option<u32> {

@@ -11,11 +11,11 @@ use offload_formats::format::compressed_bundle::CompressedBundle;
 use offload_formats::format::pieces::Piece;
 
 use crate::cargo_offload::error::CargoOffloadError;
+use crate::cargo_offload::find_options::FindOptions;
 use crate::cargo_offload::image_text;
 use crate::cargo_offload::images::{self, FileImages, FilePart};
 use crate::cargo_offload::inputs;
 use crate::cargo_offload::kernels::FileKernels;
-use crate::cargo_offload::limit_option::LimitOption;
 use crate::cargo_offload::selection::SelectionOptions;
 use crate::cargo_offload::unpacker::{ImageUnpacker, is_unpacked};
 use crate::llvm_tool::{Output, Sources, Style, outputs};
@@ -38,7 +38,7 @@ pub(super) struct ExtractLine {
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     out: PathBuf,
     #[command(flatten)]
-    limit: LimitOption,
+    find: FindOptions,
     /// The file; `-` is standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -47,10 +47,10 @@ pub(super) struct ExtractLine {
 /// Writes the selected images and prints their paths.
 pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
     let input = inputs::open(&line.file)?;
-    let limit = line.limit.value()?;
+    let limit = line.find.limit()?;
     let sources = Sources::default();
-    let mut unpacking = images::unpacking(&limit, sources.scratch());
-    let mut found = FileImages::find(&input, &mut unpacking);
+    let mut settings = line.find.settings(sources.scratch())?;
+    let mut found = FileImages::find(&input, &mut settings);
     found.identify();
     let needs_kernels = line.selection.needs_kernels();
     let kernels = needs_kernels.then(|| FileKernels::read(&mut found, limit));
@@ -81,7 +81,7 @@ pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoO
     }
     if plan.outputs.is_empty() {
         let targets: Vec<String> = targets.into_iter().collect();
-        return Err(line.selection.nothing(&name, &targets));
+        return Err(line.selection.nothing(&name, &targets, line.find.hint()));
     }
     std::fs::create_dir_all(&line.out).map_err(|problem| wrong(&line.out, &problem))?;
     outputs::write(&plan.outputs, &plan.sources).map_err(CargoOffloadError::new)?;

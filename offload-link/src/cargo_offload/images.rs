@@ -5,14 +5,15 @@ use std::rc::Rc;
 
 use offload_formats::container::bundled::Unpacking;
 use offload_formats::container::inventory::{
-    ContainerData, ImageContainer, Inventory, OutsideMember, PackedMember, PlacedImage, inventory,
+    ContainerData, ImageContainer, Inventory, OutsideMember, PackedMember, PlacedImage,
+    exhaustive_inventory, inventory, may_contain_images,
 };
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::unpacked::Scratch;
 
 use super::inputs::OpenInput;
-use super::packed::unpack_if_searched;
+use super::packed::unpack_if;
 use crate::decompressed::{self, DecompressionLimit};
 use crate::files::{self, Nesting, Opened, Reading, Stamp};
 
@@ -68,23 +69,36 @@ pub(super) struct FilePart {
     pub(super) inventory: Inventory,
 }
 
-/// Limits on unpacked data for one command.
-pub(super) struct UnpackingLimits {
+/// Places where images are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ImagePlaces {
+    /// The starts of files, members and sections.
+    Starts,
+    /// Also the middle of data.
+    Everywhere,
+}
+
+/// Settings for the files of one command, and what is left of its limits.
+pub(super) struct FindSettings {
+    places: ImagePlaces,
     /// Limits for bundles and offload binaries.
     containers: Unpacking,
     /// Remaining bytes for members of zip files.
     members: u64,
 }
 
-/// Returns the limits for one command, which keeps unpacked containers in `scratch`.
-pub(super) fn unpacking(limit: &DecompressionLimit, scratch: Scratch) -> UnpackingLimits {
-    UnpackingLimits {
-        containers: Unpacking {
-            limit: limit.files(),
-            left: limit.files(),
-            scratch,
-        },
-        members: limit.files(),
+impl FindSettings {
+    /// Returns the settings of a command, which keeps unpacked containers in `scratch`.
+    pub(super) fn new(places: ImagePlaces, limit: &DecompressionLimit, scratch: Scratch) -> Self {
+        Self {
+            places,
+            containers: Unpacking {
+                limit: limit.files(),
+                left: limit.files(),
+                scratch,
+            },
+            members: limit.files(),
+        }
     }
 }
 
@@ -95,8 +109,8 @@ const IDENTIFIED: u64 = 256 << 20;
 const MAX_MEMBERS: usize = 16;
 
 impl FileImages {
-    /// Finds the images of a file. Reads only headers, whatever the size of the images.
-    pub(super) fn find(input: &OpenInput, unpacking: &mut UnpackingLimits) -> Self {
+    /// Finds the images of a file. Reads only headers, whatever the size of the images; all data if `settings` say so.
+    pub(super) fn find(input: &OpenInput, settings: &mut FindSettings) -> Self {
         let mut found = Self {
             parts: Vec::new(),
             problems: Vec::new(),
@@ -110,14 +124,17 @@ impl FileImages {
             size: input.size,
             inventory: Inventory::default(),
         };
-        found.add(part, &Nesting::default(), unpacking);
+        found.add(part, &Nesting::default(), settings);
         found
     }
 
     /// Finds the images of a part and adds it.
-    fn add(&mut self, mut part: FilePart, nesting: &Nesting, unpacking: &mut UnpackingLimits) {
+    fn add(&mut self, mut part: FilePart, nesting: &Nesting, settings: &mut FindSettings) {
         let cache = ReadCache::new(part.reading.part(0..part.size));
-        let mut inventory = inventory(&cache, &mut unpacking.containers);
+        let mut inventory = match settings.places {
+            ImagePlaces::Starts => inventory(&cache, &mut settings.containers),
+            ImagePlaces::Everywhere => exhaustive_inventory(&cache, &mut settings.containers),
+        };
         drop(cache);
         let is_other_file = !part.members.is_empty() && part.packed_size.is_none();
         if is_other_file {
@@ -140,10 +157,10 @@ impl FileImages {
             self.parts.push(part);
         }
         for member in outside {
-            self.add_outside(&around, member, nesting, unpacking);
+            self.add_outside(&around, member, nesting, settings);
         }
         for member in packed {
-            self.add_packed(&around, member, nesting, unpacking);
+            self.add_packed(&around, member, nesting, settings);
         }
     }
 
@@ -172,7 +189,7 @@ impl FileImages {
         around: &Around,
         member: OutsideMember,
         nesting: &Nesting,
-        unpacking: &mut UnpackingLimits,
+        settings: &mut FindSettings,
     ) {
         let text = prefix(&around.members);
         if around.packed.is_some() {
@@ -195,7 +212,7 @@ impl FileImages {
                     size: opened.metadata.len(),
                     inventory: Inventory::default(),
                 };
-                self.add(part, &inner, unpacking);
+                self.add(part, &inner, settings);
             }
             Err(problem) => {
                 let problem = match problem.unopened() {
@@ -213,7 +230,7 @@ impl FileImages {
         around: &Around,
         packed: PackedMember,
         nesting: &Nesting,
-        unpacking: &mut UnpackingLimits,
+        settings: &mut FindSettings,
     ) {
         let members = [&around.members[..], &packed.members].concat();
         if members.len() > MAX_MEMBERS {
@@ -221,7 +238,9 @@ impl FileImages {
             return self.problems.push(prefix(&members) + &text);
         }
         let member = &packed.member;
-        match unpack_if_searched(&around.reading, member, &mut unpacking.members) {
+        let is_wanted =
+            |head: &[u8]| settings.places == ImagePlaces::Everywhere || may_contain_images(head);
+        match unpack_if(is_wanted, &around.reading, member, &mut settings.members) {
             Ok(Some(unpacked)) => {
                 let stored = member.content.end.saturating_sub(member.content.start);
                 let part = FilePart {
@@ -232,7 +251,7 @@ impl FileImages {
                     inventory: Inventory::default(),
                     members,
                 };
-                self.add(part, nesting, unpacking);
+                self.add(part, nesting, settings);
             }
             Ok(None) => {}
             Err(problem) => self.problems.push(prefix(&members) + &problem),

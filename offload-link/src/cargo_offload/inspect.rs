@@ -7,10 +7,10 @@ mod tree;
 use std::io::Write;
 
 use crate::cargo_offload::error::CargoOffloadError;
+use crate::cargo_offload::find_options::FindOptions;
 use crate::cargo_offload::images::{self, FileImages};
 use crate::cargo_offload::inputs::{InputLine, Origin};
 use crate::cargo_offload::kernels::FileKernels;
-use crate::cargo_offload::limit_option::LimitOption;
 use crate::{files, json as json_text, say};
 use json::InspectedFile;
 
@@ -23,6 +23,7 @@ bitcode and SPIR-V. It needs no GPU, ROCm, CUDA or LLVM.
 Examples:
   cargo offload inspect target/release/app
   cargo offload inspect --kernels libkernels.so
+  cargo offload inspect --search-data target/release/app-with-ptx-strings
   cargo offload inspect -r /opt/rocm/lib
   cargo offload inspect --json libkernels.a > images.json")]
 pub(super) struct InspectLine {
@@ -33,7 +34,7 @@ pub(super) struct InspectLine {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    limit: LimitOption,
+    find: FindOptions,
     #[command(flatten)]
     input: InputLine,
 }
@@ -41,13 +42,13 @@ pub(super) struct InspectLine {
 /// Prints the images of each file and of the files that a thin archive names. Reads only headers, whatever the size
 /// of the images; for their kernels, also symbols and notes.
 pub(super) fn run(line: &InspectLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
-    let limit = line.limit.value()?;
-    let mut unpacking = images::unpacking(&limit, files::scratch());
+    let limit = line.find.limit()?;
+    let mut settings = line.find.settings(files::scratch())?;
     let mut totals = tree::Totals::default();
     let mut inspected = Vec::new();
     let mut without = 0;
     let done = line.input.each(|input| {
-        let mut found = FileImages::find(input, &mut unpacking);
+        let mut found = FileImages::find(input, &mut settings);
         found.identify();
         let kernels = line.kernels.then(|| FileKernels::read(&mut found, limit));
         let kernels = kernels.as_ref();
@@ -61,6 +62,10 @@ pub(super) fn run(line: &InspectLine, out: &mut impl Write) -> Result<(), CargoO
         } else {
             let written = tree::print(&name, &found, kernels, out);
             written.map_err(CargoOffloadError::unwritten)?;
+            if let (0, Some(hint)) = (found.count(), line.find.hint()) {
+                let written = writeln!(out, "  hint: {hint}");
+                written.map_err(CargoOffloadError::unwritten)?;
+            }
             totals.add(&found, kernels);
         }
         for problem in &found.problems {

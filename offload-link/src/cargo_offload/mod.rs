@@ -31,6 +31,7 @@ mod error;
 mod error_codes;
 mod explain;
 mod extract;
+mod find_options;
 mod image_text;
 mod images;
 mod inputs;

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::rc::Rc;
 
-use offload_formats::container::inventory::{HEAD_SIZE, may_contain_images};
+use offload_formats::container::inventory::HEAD_SIZE;
 use offload_formats::format::zip::ZipMember;
 
 use crate::decompressed;
@@ -18,13 +18,14 @@ pub(super) struct UnpackedMember {
     pub(super) size: u64,
 }
 
-/// Unpacks a member if its content may have images; `None` for other members, of which only the start is unpacked.
-/// Takes its size from `left`, the number of bytes that all members may have.
+/// Unpacks a member if `is_wanted` returns true for its first [`HEAD_SIZE`] bytes; `None` for other members, of which only
+/// the start is unpacked. Takes its size from `left`, the number of bytes that all members may have.
 ///
 /// # Errors
 ///
 /// Returns a message if the content is damaged, larger than allowed, or cannot be written.
-pub(super) fn unpack_if_searched(
+pub(super) fn unpack_if(
+    is_wanted: impl Fn(&[u8]) -> bool,
     file: &Reading,
     member: &ZipMember,
     left: &mut u64,
@@ -33,7 +34,7 @@ pub(super) fn unpack_if_searched(
     let mut head = Vec::new();
     let read = content.by_ref().take(HEAD_SIZE).read_to_end(&mut head);
     read.map_err(|error| error.to_string())?;
-    if !may_contain_images(&head) {
+    if !is_wanted(&head) {
         return Ok(None);
     }
     *left = left.checked_sub(member.size).ok_or_else(|| {

@@ -71,10 +71,16 @@ impl SelectionOptions {
             && (self.kernels.is_empty() || self.kernels.iter().any(has_kernel))
     }
 
-    /// Returns the error for a file without selected images. `targets` are its targets.
-    pub(super) fn nothing(&self, name: &str, targets: &[String]) -> CargoOffloadError {
+    /// Returns the error for a file without selected images. `targets` are its targets, `hint` is for a file without any.
+    pub(super) fn nothing(
+        &self,
+        name: &str,
+        targets: &[String],
+        hint: Option<&str>,
+    ) -> CargoOffloadError {
+        let hint = hint.map_or(String::new(), |hint| format!("\nhint: {hint}"));
         match targets {
-            [] => CargoOffloadError::new(format_args!("{name}: no device images")),
+            [] => CargoOffloadError::new(format_args!("{name}: no device images{hint}")),
             _ if self.needs_kernels() => CargoOffloadError::new(format_args!(
                 "{name}: no image matches; the file has images for {}\n\
                 hint: `cargo offload inspect --kernels` lists the kernels of each image",

@@ -17,10 +17,10 @@ use offload_formats::container::inventory::ContainerFormat;
 use offload_formats::escape::terminal;
 
 use crate::cargo_offload::error::CargoOffloadError;
-use crate::cargo_offload::images::{self, FileImages};
+use crate::cargo_offload::find_options::FindOptions;
+use crate::cargo_offload::images::FileImages;
 use crate::cargo_offload::inputs;
 use crate::cargo_offload::kernels::{FileKernels, shown_name};
-use crate::cargo_offload::limit_option::LimitOption;
 use crate::cargo_offload::text::{self, Align, FAINT, NAME, TARGET, TextTable};
 use crate::{files, json as json_text, say};
 use compression::EstimatedCompression;
@@ -61,7 +61,7 @@ pub(super) struct SizeLine {
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     top: usize,
     #[command(flatten)]
-    limit: LimitOption,
+    find: FindOptions,
     /// The file; `-` is standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -87,7 +87,7 @@ pub(super) struct DiffLine {
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     top: usize,
     #[command(flatten)]
-    limit: LimitOption,
+    find: FindOptions,
     #[arg(value_name = "OLD")]
     old: PathBuf,
     #[arg(value_name = "NEW")]
@@ -103,7 +103,7 @@ pub(super) fn run(line: &SizeLine, out: &mut impl Write) -> Result<(), CargoOffl
         };
         return compare(
             (old, &line.file),
-            &line.limit,
+            &line.find,
             parts,
             (line.json, line.top),
             out,
@@ -114,7 +114,7 @@ pub(super) fn run(line: &SizeLine, out: &mut impl Write) -> Result<(), CargoOffl
         duplicates: line.duplicates,
         compression: line.estimate_compression,
     };
-    let (file, is_whole) = measure(&line.file, &line.limit, parts)?;
+    let (file, is_whole) = measure(&line.file, &line.find, parts)?;
     if let Some(path) = &line.svg {
         write_file(path, &svg::draw(&file))?;
     }
@@ -136,18 +136,18 @@ pub(super) fn diff(line: &DiffLine, out: &mut impl Write) -> Result<(), CargoOff
         ..MeasuredParts::default()
     };
     let files = (line.old.as_path(), line.new.as_path());
-    compare(files, &line.limit, parts, (line.json, line.top), out)
+    compare(files, &line.find, parts, (line.json, line.top), out)
 }
 
 fn compare(
     (old, new): (&Path, &Path),
-    limit: &LimitOption,
+    find: &FindOptions,
     parts: MeasuredParts,
     (json, top): (bool, usize),
     out: &mut impl Write,
 ) -> Result<(), CargoOffloadError> {
-    let (old, is_old_whole) = measure(old, limit, parts)?;
-    let (new, is_new_whole) = measure(new, limit, parts)?;
+    let (old, is_old_whole) = measure(old, find, parts)?;
+    let (new, is_new_whole) = measure(new, find, parts)?;
     let written = match json {
         true => out.write_all(json_text::text(&json::DiffDocument::of(&old, &new)).as_bytes()),
         false => changes::print(&old, &new, top, out),
@@ -167,13 +167,13 @@ struct MeasuredParts {
 /// Measures a file, and tells whether all of it could be read; problems are reported.
 fn measure(
     path: &Path,
-    limit: &LimitOption,
+    find: &FindOptions,
     parts: MeasuredParts,
 ) -> Result<(MeasuredFile, bool), CargoOffloadError> {
     let input = inputs::open(path)?;
-    let limit = limit.value()?;
-    let mut unpacking = images::unpacking(&limit, files::scratch());
-    let mut found = FileImages::find(&input, &mut unpacking);
+    let limit = find.limit()?;
+    let mut settings = find.settings(files::scratch())?;
+    let mut found = FileImages::find(&input, &mut settings);
     let kernels = parts.kernels.then(|| FileKernels::read(&mut found, limit));
     let duplicates = parts
         .duplicates

@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use super::error::CargoOffloadError;
 use super::explain;
+use super::find_options::FindOptions;
 use super::images::{self, FileImages};
 use super::inputs::{InputLine, OpenInput, Origin};
-use super::limit_option::LimitOption;
 use super::text::{self, FAINT, NAME};
 use crate::{files, json as json_text, say};
 
@@ -50,7 +50,7 @@ pub(super) struct VerifyLine {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    limit: LimitOption,
+    find: FindOptions,
     #[command(flatten)]
     input: InputLine,
 }
@@ -148,16 +148,16 @@ impl ShownFinding {
 
 /// Verifies each file and prints its findings. Fails if there is an error.
 pub(super) fn run(line: &VerifyLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
-    let limit = line.limit.value()?;
+    let limit = line.find.limit()?;
     let settings = VerifySettings {
         runtime: line.runtime,
         limit,
         scratch: files::scratch(),
     };
-    let mut unpacking = images::unpacking(&limit, files::scratch());
+    let mut find = line.find.settings(files::scratch())?;
     let (mut files, mut without) = (Vec::new(), 0);
     let done = line.input.each(|input| {
-        let found = FileImages::find(input, &mut unpacking);
+        let found = FileImages::find(input, &mut find);
         let file = verified(input, &found, &settings, line);
         if file.images == 0 && file.findings.is_empty() && input.origin == Origin::Searched {
             without += 1;

@@ -128,6 +128,13 @@ impl ListedSection<'_> {
         let characteristics = self.header.characteristics.get(LE);
         characteristics.contains(pe::IMAGE_SCN_LNK_REMOVE)
     }
+
+    /// Returns true if the section has data of the program.
+    #[cfg(feature = "tools")]
+    pub(in crate::container) fn is_data(&self) -> bool {
+        let characteristics = self.header.characteristics.get(LE);
+        characteristics.contains(pe::IMAGE_SCN_CNT_INITIALIZED_DATA) && !self.removed()
+    }
 }
 
 /// Returns offset and size of an image's section in the file, without padding after the loaded bytes.

@@ -68,7 +68,7 @@ pub enum ContainerFormat {
     OffloadBinary,
     /// A CUDA fat binary.
     Fatbin,
-    /// One image without a container: a file, an archive member or a section.
+    /// One image without a container: a file, an archive member, a section, or a part of data.
     Image,
 }
 

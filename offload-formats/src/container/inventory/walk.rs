@@ -12,10 +12,11 @@ use super::found::{
     InventoryImage, InventoryProblem, MAX_NESTING, OutsideMember, PackedMember, UnsupportedFile,
 };
 use super::identity::{Identity, ImageForm};
+use super::search::search;
 use crate::container::archive::Archive;
 use crate::container::bundled::{BundledEntry, DeviceTarget, Unpacking};
 use crate::container::coff::{CoffError, Listing};
-use crate::container::elf::{Elf, ElfError, FINISHED_SECTION, SHT_LLVM_OFFLOADING};
+use crate::container::elf::{Elf, ElfError, ElfSection, FINISHED_SECTION, SHT_LLVM_OFFLOADING};
 use crate::container::large::{self, LARGE_SECTION, usual_name};
 use crate::container::object_bundle::{BUNDLE_SECTION, whole_bundle_sections};
 use crate::container::{Standing, macho};
@@ -39,14 +40,25 @@ const OVERLAP: u64 = 16;
 
 type AnyProblem = Box<dyn Error + Send + Sync>;
 
+/// Places where images are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Places {
+    /// The starts of files, members and sections.
+    Starts,
+    /// Also the middle of data.
+    Everywhere,
+}
+
 pub(super) fn walk<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
+    places: Places,
     unpacking: &mut Unpacking,
 ) -> Inventory {
     let size = range.end.saturating_sub(range.start);
     let mut walker = Walker {
         data,
+        places,
         place: ContainerPlace::default(),
         depth: 0,
         left: size.saturating_mul(OVERLAP),
@@ -67,6 +79,7 @@ struct ContainerPlace {
 
 struct Walker<'a, R> {
     data: R,
+    places: Places,
     place: ContainerPlace,
     /// Number of containers around.
     depth: usize,
@@ -87,7 +100,7 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
             Magic::Elf => self.elf(range),
             Magic::Coff | Magic::DosProgram => self.windows(range),
             Magic::Bitcode => self.bitcode(range),
-            format @ (Magic::Wasm | Magic::Xcoff) => {
+            format @ (Magic::Wasm | Magic::Xcoff) if self.places == Places::Starts => {
                 let members = self.place.members.clone();
                 let file = UnsupportedFile { members, format };
                 self.found.unsupported.push(file);
@@ -99,11 +112,36 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
                     ..self.place.clone()
                 };
                 let before = std::mem::replace(&mut self.place, place);
-                if !self.containers(range.clone()) {
-                    self.plain(range);
+                if !self.start(range.clone()) && self.places == Places::Everywhere {
+                    self.middle(range);
                 }
                 self.place = before;
             }
+        }
+    }
+
+    /// Adds the containers or the image that a range starts with; returns false if it starts with none.
+    fn start(&mut self, range: Range<u64>) -> bool {
+        self.containers(range.clone()) || self.plain(range)
+    }
+
+    /// Adds the containers and images anywhere in a range.
+    fn middle(&mut self, range: Range<u64>) {
+        let size = range.end.saturating_sub(range.start);
+        let Some(left) = self.left.checked_sub(size) else {
+            return self.problem("sections overlap too often".into());
+        };
+        self.left = left;
+        let result = search(self.data, range.clone());
+        for image in result.found {
+            self.start(image);
+        }
+        if result.end < range.end {
+            let offset = result.end;
+            let text = format!(
+                "the search ended at offset {offset:#x}: too many bytes look like headers of images, or cannot be read"
+            );
+            self.problem(text.into());
         }
     }
 
@@ -204,8 +242,8 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
     }
 
     fn elf(&mut self, range: Range<u64>) {
-        if Identity::of(self.data, range.clone()).is_device_image() {
-            return self.plain(range);
+        if self.plain(range.clone()) {
+            return;
         }
         let elf = Elf::parse(self.data, range.clone());
         let Some(elf) = self.noted(elf) else { return };
@@ -236,11 +274,17 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
             let has_images = || self.has_images(section.offset..end.min(range.end));
             if name == LARGE_SECTION.as_bytes() {
                 let content = elf.check(&section);
-                for part in large::parts(self.data, name, content.unwrap_or(0..0)) {
+                let parts = large::parts(self.data, name, content.clone().unwrap_or(0..0));
+                if parts.is_empty() {
+                    self.in_data(name, standing, content);
+                }
+                for part in parts {
                     self.in_section(name, standing, Ok::<_, ElfError>(part));
                 }
             } else if is_offloading || has_images() {
                 self.in_section(name, standing, elf.check(&section));
+            } else if is_data(&section) {
+                self.in_data(name, standing, elf.check(&section));
             }
         }
         if has_bundle {
@@ -272,6 +316,8 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
             let end = section.offset.saturating_add(section.size);
             if self.has_images(section.offset..end.min(range.end)) {
                 self.in_section(name, standing, listing.check(&section));
+            } else if section.is_data() {
+                self.in_data(name, standing, listing.check(&section));
             }
         }
         if has_bundle {
@@ -287,10 +333,12 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
                 true => Standing::Excluded,
                 false => Standing::Allocated,
             };
-            if self.has_images(section.offset..end.min(range.end)) {
-                let content =
-                    OutOfBounds::check("content", section.offset, section.size, range.end);
+            let has_images = self.has_images(section.offset..end.min(range.end));
+            let content = OutOfBounds::check("content", section.offset, section.size, range.end);
+            if has_images {
                 self.in_section(&section.name, standing, content);
+            } else if section.is_data {
+                self.in_data(&section.name, standing, content);
             }
         }
     }
@@ -304,23 +352,45 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         }
     }
 
+    /// Adds the containers or the image that a section starts with.
     fn in_section<E: Error + Send + Sync + 'static>(
         &mut self,
         name: &[u8],
         standing: Standing,
         content: Result<Range<u64>, E>,
     ) {
+        self.at_section(name, standing, |walker| {
+            if let Some(content) = walker.noted(content) {
+                walker.start(content);
+            }
+        });
+    }
+
+    /// Adds the images in a section of data, if these are wanted.
+    fn in_data<E: Error + Send + Sync + 'static>(
+        &mut self,
+        name: &[u8],
+        standing: Standing,
+        content: Result<Range<u64>, E>,
+    ) {
+        if self.places == Places::Everywhere {
+            self.at_section(name, standing, |walker| {
+                if let Some(content) = walker.noted(content) {
+                    walker.middle(content);
+                }
+            });
+        }
+    }
+
+    /// Calls `walk` with a section as the place of what it finds.
+    fn at_section(&mut self, name: &[u8], standing: Standing, walk: impl FnOnce(&mut Self)) {
         let place = ContainerPlace {
             section: Some(name.to_vec()),
             standing: Some(standing),
             ..self.place.clone()
         };
         let before = std::mem::replace(&mut self.place, place);
-        if let Some(content) = self.noted(content) {
-            if !self.containers(content.clone()) {
-                self.plain(content);
-            }
-        }
+        walk(self);
         self.place = before;
     }
 
@@ -386,12 +456,14 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         }
     }
 
-    /// Adds a file, member or section that is an image itself.
-    fn plain(&mut self, range: Range<u64>) {
+    /// Adds a file, member or section that is an image itself; returns false for others.
+    fn plain(&mut self, range: Range<u64>) -> bool {
         let identity = Identity::of(self.data, range.clone());
-        if identity.is_device_image() {
+        let is_image = identity.is_device_image();
+        if is_image {
             self.add_image(identity, range);
         }
+        is_image
     }
 
     fn add_image(&mut self, identity: Identity, range: Range<u64>) {
@@ -625,6 +697,7 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         }
         let mut walker = Walker {
             data,
+            places: Places::Starts,
             place: ContainerPlace::default(),
             depth: self.depth + 1,
             left: self.left,
@@ -645,6 +718,12 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         }
         found.containers
     }
+}
+
+/// Tells whether a section has data of the program.
+fn is_data(section: &ElfSection) -> bool {
+    let is_code = section.flags & u64::from(elf::SHF_EXECINSTR.0) != 0;
+    section.section_type == elf::SHT_PROGBITS.0 && section.allocated() && !is_code
 }
 
 fn fatbin_image(index: usize, entry: FatbinEntry) -> InventoryImage {

@@ -57,6 +57,7 @@ fn of<'d, H: MachHeader<Endian = Endianness>, R: ReadRef<'d>>(
                     name: [section.segment_name(), b",", section.name()].concat(),
                     number,
                     excluded: section.segment_name() == SEGMENT,
+                    is_data: is_data(section.segment_name(), section.flags(endian)),
                     offset,
                     size,
                 });
@@ -64,6 +65,15 @@ fn of<'d, H: MachHeader<Endian = Endianness>, R: ReadRef<'d>>(
         }
     }
     Ok(sections)
+}
+
+fn is_data(segment: &[u8], flags: macho::SectionFlags) -> bool {
+    let others = [
+        macho::S_ATTR_PURE_INSTRUCTIONS,
+        macho::S_ATTR_SOME_INSTRUCTIONS,
+        macho::S_ATTR_DEBUG,
+    ];
+    segment != SEGMENT && !others.into_iter().any(|other| flags.contains(other))
 }
 
 /// Lists the files in a universal one; `None` if the range is not a universal file: Java's class

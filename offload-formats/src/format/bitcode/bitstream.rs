@@ -33,27 +33,36 @@ pub(super) fn blocks<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<Block>, BitcodeError> {
-    /// Upper bound for the size of a block's start.
-    const START: u64 = 24;
     let mut cursor = Cursor::new(data, range);
     let mut blocks = Vec::new();
-    // LLVM also treats fewer bytes as padding.
-    while cursor.end().saturating_sub(cursor.position()) >= 8 {
-        let start = cursor.position();
-        let size = START.min(cursor.end() - start);
-        let bytes = cursor.read(size, "block").map_err(BitcodeError::Outside)?;
-        let mut bits = Bits::new(bytes, start);
-        if bits.fixed(2)? != ENTER {
-            break;
-        }
-        let (id, width, size) = bits.enter()?;
-        let start = bits.place();
-        let range = OutOfBounds::check("block", start, size, cursor.end());
-        let range = range.map_err(BitcodeError::Outside)?;
-        cursor = cursor.at(range.end);
-        blocks.push(Block { id, width, range });
+    while let Some(block) = next_block(&mut cursor)? {
+        blocks.push(block);
     }
     Ok(blocks)
+}
+
+/// Reads the start of the block at the cursor, and moves the cursor to its end; `None` if there is no block.
+pub(super) fn next_block<'d, R: ReadAt<'d>>(
+    cursor: &mut Cursor<'d, R>,
+) -> Result<Option<Block>, BitcodeError> {
+    /// Upper bound for the size of a block's start.
+    const START: u64 = 24;
+    let start = cursor.position();
+    let rest = cursor.end().saturating_sub(start);
+    // LLVM also treats fewer bytes as padding.
+    if rest < 8 {
+        return Ok(None);
+    }
+    let bytes = cursor.read(START.min(rest), "block");
+    let mut bits = Bits::new(bytes.map_err(BitcodeError::Outside)?, start);
+    if bits.fixed(2)? != ENTER {
+        return Ok(None);
+    }
+    let (id, width, size) = bits.enter()?;
+    let range = OutOfBounds::check("block", bits.place(), size, cursor.end());
+    let range = range.map_err(BitcodeError::Outside)?;
+    *cursor = cursor.at(range.end);
+    Ok(Some(Block { id, width, range }))
 }
 
 /// Fields to keep besides a record's first ones.

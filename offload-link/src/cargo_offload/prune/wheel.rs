@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-use offload_formats::container::inventory::HEAD_SIZE;
+use offload_formats::container::inventory::{HEAD_SIZE, may_contain_images};
 use offload_formats::container::prune::{PruneChoice, PruneCounts, PrunedFile, prune};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::{ReadAt, ReadCache};
@@ -18,7 +18,7 @@ use offload_formats::format::zip::{NewZipContent, ZipFile, ZipMember, ZipMethod,
 
 use super::new_file::{copy, keep_all, write_checked};
 use super::record::{WheelRecord, hash};
-use crate::cargo_offload::packed::unpack_if_searched;
+use crate::cargo_offload::packed::unpack_if;
 use crate::decompressed;
 use crate::decompressed::DecompressionLimit;
 use crate::files::{self, Opened, Reading};
@@ -166,7 +166,7 @@ impl ZipPruner<'_> {
         let is_stored = member.method == ZipMethod::Stored && !member.is_encrypted;
         let (file, range) = match is_stored {
             true => (Rc::clone(self.input), member.content.clone()),
-            false => match unpack_if_searched(self.input, member, &mut self.members)? {
+            false => match unpack_if(may_contain_images, self.input, member, &mut self.members)? {
                 Some(unpacked) => (unpacked.reading, 0..unpacked.size),
                 None => return Ok(()),
             },
