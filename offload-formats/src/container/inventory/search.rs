@@ -49,7 +49,7 @@ const VERSION: &[u8] = b".version";
 /// First bytes of SPIR-V with the byte order of all compilers.
 const SPIRV: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
 
-/// What a search found.
+/// Result of a search.
 pub(super) struct SearchResult {
     /// Ranges of containers and images in ascending order, which do not overlap.
     pub(super) found: Vec<Range<u64>>,

@@ -722,7 +722,7 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
 
 /// Tells whether a section has data of the program.
 fn is_data(section: &ElfSection) -> bool {
-    let is_code = section.flags & u64::from(elf::SHF_EXECINSTR.0) != 0;
+    let is_code = section.flags & elf::SHF_EXECINSTR.0 != 0;
     section.section_type == elf::SHT_PROGBITS.0 && section.allocated() && !is_code
 }
 

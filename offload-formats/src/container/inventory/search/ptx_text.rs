@@ -49,7 +49,7 @@ pub(super) fn end<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<u64> 
     Some(range.start + scan.statements())
 }
 
-/// What a byte is part of.
+/// Part of the text that a byte belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
     #[default]

@@ -20,13 +20,14 @@ const LARGEST_BOUND: u32 = 0x3f_ffff;
 
 /// Returns the end of the module that a range of `data` starts with: that of its last function.
 pub(super) fn end<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<u64> {
-    let mut words = Words {
+    let mut words = SpirvWords {
         data,
         end: Cursor::new(data, range.clone()).end(),
         start: 0,
         buffer: Vec::new(),
     };
-    let header = |words: &mut Words<R>, index: u64| words.at(range.start.checked_add(index * 4)?);
+    let header =
+        |words: &mut SpirvWords<R>, index: u64| words.at(range.start.checked_add(index * 4)?);
     let (version, bound) = (header(&mut words, 1)?, header(&mut words, 3)?);
     let is_header = matches!(version & 0xffff_00ff, 0x0001_0000) && version <= 0x0001_0600;
     if !is_header || !(1..=LARGEST_BOUND).contains(&bound) || header(&mut words, 4)? != 0 {
@@ -54,8 +55,8 @@ pub(super) fn end<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<u64> 
     end
 }
 
-/// Words of data, read in parts.
-struct Words<R> {
+/// Words of a module, read in parts.
+struct SpirvWords<R> {
     data: R,
     end: u64,
     /// Offset of the part in `buffer`.
@@ -63,7 +64,7 @@ struct Words<R> {
     buffer: Vec<u8>,
 }
 
-impl<'d, R: ReadAt<'d>> Words<R> {
+impl<'d, R: ReadAt<'d>> SpirvWords<R> {
     /// Returns the word at an offset, which only grows from call to call.
     fn at(&mut self, offset: u64) -> Option<u32> {
         const PART: u64 = 1 << 12;

@@ -96,11 +96,8 @@ fn finds_each_form_between_other_data() {
             for after in ["", "\0", "src/main.rs", "\0\0text\u{fffd}"] {
                 let data = [&vec![b'x'; before as usize][..], &image, after.as_bytes()].concat();
                 let size = image.len() as u64;
-                assert_eq!(
-                    found(&data),
-                    [before..before + size],
-                    "{name}, {before}, {after:?}"
-                );
+                let expected = before..before + size;
+                assert_eq!(found(&data), [expected], "{name}, {before}, {after:?}");
             }
         }
     }
@@ -202,8 +199,8 @@ fn finds_the_ends_of_ptx() {
     ];
     for (after, size) in cases {
         let data = format!("{header}{after}");
-        let expected = (header.len() + size) as u64;
-        assert_eq!(found(data.as_bytes()), [0..expected], "{after:?}");
+        let expected = 0..(header.len() + size) as u64;
+        assert_eq!(found(data.as_bytes()), [expected], "{after:?}");
     }
     // Comments before it, but no other string.
     let comments = "// one\n\n  //two\n";
