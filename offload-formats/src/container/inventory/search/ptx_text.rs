@@ -1,9 +1,10 @@
-//! The ends of a PTX text that other data surrounds: strings of a program follow each other without a gap.
+//! The ends of a PTX text that other data surrounds: strings of a program follow each other without a gap, and so do two texts.
 //!
 //! Specification: NVIDIA's "PTX ISA".
 
 use std::ops::Range;
 
+use super::VERSION;
 use crate::format::bytes::{Cursor, ReadAt};
 
 /// Number of bytes that are read at once.
@@ -30,8 +31,8 @@ pub(super) fn comments_at_end(text: &[u8]) -> usize {
     text.len() - start
 }
 
-/// Returns the end of the text that a range of `data` starts with: after the last statement, and the comments and lines
-/// that follow it.
+/// Returns the end of the text that a range of `data` starts with: after the last statement, and the lines and comments
+/// that follow it. Lines of comments before another text belong to that one.
 pub(super) fn end<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<u64> {
     let end = Cursor::new(data, range.clone()).end();
     let mut scan = Scan::default();
@@ -77,6 +78,21 @@ struct Scan {
     accepted: u64,
     /// Number of bytes up to the end of the last statement or line outside of braces.
     complete: u64,
+    /// True if the line has no code so far.
+    is_new_line: bool,
+    /// Number of bytes before the lines of comments that follow the last statement.
+    before_comments: Option<u64>,
+    /// A directive that may start another text.
+    directive: Option<NextDirective>,
+}
+
+/// A directive of which some letters were read.
+#[derive(Debug)]
+struct NextDirective {
+    /// Number of letters that are those of `.version`.
+    matched: usize,
+    /// Number of bytes before it and its comments.
+    start: u64,
 }
 
 impl Scan {
@@ -95,6 +111,7 @@ impl Scan {
             return false;
         }
         self.accepted += 1;
+        self.is_new_line |= byte == b'\n';
         let is_line = byte == b'\n' && self.depth == 0 && self.part == Part::Code;
         let is_statement = matches!(byte, b'}' | b';') && self.depth == 0;
         if is_line || is_statement && self.part == Part::Code {
@@ -106,8 +123,15 @@ impl Scan {
     fn scan(&mut self, byte: u8) -> bool {
         self.part = match (self.part, byte) {
             (Part::Code, _) => return self.code(byte),
-            (Part::Slash, b'/') => Part::LineComment,
-            (Part::Slash, b'*') => Part::BlockComment,
+            (Part::Slash, b'/' | b'*') => {
+                if self.between && self.is_new_line && self.before_comments.is_none() {
+                    self.before_comments = Some(self.complete);
+                }
+                match byte {
+                    b'/' => Part::LineComment,
+                    _ => Part::BlockComment,
+                }
+            }
             (Part::Slash, _) if self.depth == 0 => return false,
             (Part::Slash, _) => {
                 self.part = Part::Code;
@@ -127,12 +151,21 @@ impl Scan {
 
     fn code(&mut self, byte: u8) -> bool {
         let is_blank = byte.is_ascii_whitespace() || byte == 0x0b;
-        if self.between && !is_blank && byte != b'/' {
+        if !is_blank && byte != b'/' {
+            let comments = self.before_comments.take();
+            self.is_new_line = false;
             // A directive, or what follows the name of a function on the next line.
-            if !matches!(byte, b'.' | b'{' | b'(' | b')' | b';' | b'@') {
+            if self.between && !matches!(byte, b'.' | b'{' | b'(' | b')' | b';' | b'@') {
                 return false;
             }
+            if self.between && byte == b'.' {
+                let start = comments.unwrap_or(self.complete);
+                self.directive = Some(NextDirective { matched: 0, start });
+            }
             self.between = false;
+        }
+        if !self.continues(byte) {
+            return false;
         }
         match byte {
             b'/' => self.part = Part::Slash,
@@ -145,5 +178,22 @@ impl Scan {
             _ => return byte.is_ascii(),
         }
         true
+    }
+
+    /// Returns false if a byte of code completes the directive of another text; then this text ends before that.
+    fn continues(&mut self, byte: u8) -> bool {
+        let Some(directive) = &mut self.directive else {
+            return true;
+        };
+        if VERSION.get(directive.matched) != Some(&byte) {
+            self.directive = None;
+            return true;
+        }
+        directive.matched += 1;
+        if directive.matched < VERSION.len() {
+            return true;
+        }
+        self.complete = directive.start;
+        false
     }
 }
