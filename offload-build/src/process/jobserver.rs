@@ -24,6 +24,12 @@ pub enum Jobs {
 pub struct Server {
     tokens: File,
     back: File,
+    /// Held by the thread that waits for a token. The others sleep until they get it, because each that asks again and
+    /// again costs processor time for as long as no token comes.
+    turn: Mutex<()>,
+    /// Number of times that a thread asked for a token.
+    #[cfg(test)]
+    asked: std::sync::atomic::AtomicUsize,
 }
 
 impl Jobs {
@@ -53,19 +59,15 @@ impl Jobs {
             lock(&results).push((index, result));
             true
         };
+        let has_work = || !lock(&queue).is_empty();
         std::thread::scope(|scope| {
             for _ in 1..most.min(count) {
                 let work = || match self {
                     Self::Count(_) => while step() {},
                     Self::Server(server) => {
-                        while !lock(&queue).is_empty() {
-                            match server.acquire() {
-                                Some(token) => {
-                                    step();
-                                    server.release(token);
-                                }
-                                None => std::thread::sleep(Duration::from_millis(2)),
-                            }
+                        while let Some(token) = server.wait(has_work) {
+                            step();
+                            server.release(token);
                         }
                     }
                 };
@@ -124,6 +126,9 @@ impl Server {
         Some(Self {
             tokens: options.read(true).write(read == write).open(&read).ok()?,
             back: OpenOptions::new().write(true).open(&write).ok()?,
+            turn: Mutex::new(()),
+            #[cfg(test)]
+            asked: std::sync::atomic::AtomicUsize::new(0),
         })
     }
 
@@ -132,7 +137,22 @@ impl Server {
         None
     }
 
+    /// Waits for a token; returns nothing if there is no work left.
+    fn wait(&self, has_work: impl Fn() -> bool) -> Option<u8> {
+        let _turn = lock(&self.turn);
+        while has_work() {
+            if let Some(token) = self.acquire() {
+                return Some(token);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        None
+    }
+
     fn acquire(&self) -> Option<u8> {
+        #[cfg(test)]
+        self.asked
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let mut token = [0];
         loop {
             match (&self.tokens).read(&mut token) {
@@ -169,21 +189,28 @@ mod tests {
         peak.into_inner()
     }
 
-    #[test]
-    fn runs_no_more_than_the_tokens_allow_and_gives_them_back() {
-        let fifo = std::env::temp_dir().join(format!("offload-jobserver-{}", std::process::id()));
+    /// A new jobserver without tokens, its path and the flags that name it.
+    fn server(name: &str) -> (File, std::path::PathBuf, String) {
+        let fifo = format!("offload-jobserver-{name}-{}", std::process::id());
+        let fifo = std::env::temp_dir().join(fifo);
         let made = std::process::Command::new("mkfifo")
             .arg(&fifo)
             .status()
             .unwrap();
         assert!(made.success());
-        let mut server = OpenOptions::new()
+        let server = OpenOptions::new()
             .read(true)
             .write(true)
             .open(&fifo)
             .unwrap();
-        server.write_all(b"ab").unwrap();
         let flags = format!("-j --jobserver-auth=fifo:{}", fifo.display());
+        (server, fifo, flags)
+    }
+
+    #[test]
+    fn runs_no_more_than_the_tokens_allow_and_gives_them_back() {
+        let (mut server, fifo, flags) = server("tokens");
+        server.write_all(b"ab").unwrap();
         let jobs = Jobs::new(Some(&flags), 9);
         assert!(matches!(jobs, Jobs::Server(_)));
         assert_eq!(peak(&jobs), 3, "two tokens and the one of the process");
@@ -191,6 +218,21 @@ mod tests {
         server.read_exact(&mut tokens).unwrap();
         tokens.sort_unstable();
         assert_eq!(&tokens, b"ab");
+        std::fs::remove_file(&fifo).unwrap();
+    }
+
+    #[test]
+    fn asks_for_tokens_in_one_thread_at_a_time() {
+        let (_server, fifo, flags) = server("turns");
+        let jobs = Jobs::new(Some(&flags), 9);
+        let start = std::time::Instant::now();
+        assert_eq!(peak(&jobs), 1, "no token but the one of the process");
+        let most = start.elapsed().as_millis() / 2 + 12;
+        let Jobs::Server(server) = &jobs else {
+            panic!("a server");
+        };
+        let asked = server.asked.load(Ordering::Relaxed);
+        assert!(asked as u128 <= most, "{asked} of {most}");
         std::fs::remove_file(&fifo).unwrap();
     }
 
