@@ -33,10 +33,51 @@ struct Block<'a> {
     hint: &'a str,
 }
 
+/// What reports a diagnostic after the first step that does.
+struct Others<'a> {
+    /// Title of the first step.
+    first: &'a str,
+    /// Other targets of its source.
+    targets: Vec<&'a str>,
+    /// Other sources, which include the same header.
+    sources: Vec<&'a str>,
+}
+
+impl<'a> Others<'a> {
+    /// Adds a step. Templates of a header may have one diagnostic many times in one step.
+    fn add(&mut self, title: &'a str) {
+        let (source, Some(target)) = parts(title) else {
+            return;
+        };
+        let (list, name) = match parts(self.first).0 == source {
+            true => (&mut self.targets, target),
+            false => (&mut self.sources, source),
+        };
+        if title != self.first && !list.contains(&name) {
+            list.push(name);
+        }
+    }
+
+    fn line(&self) -> Option<String> {
+        let lists = [("for", &self.targets), ("in", &self.sources)];
+        let lists = lists.iter().filter(|(_, names)| !names.is_empty());
+        let lists: Vec<_> = lists
+            .map(|(word, names)| format!("{word} {}", names.join(", ")))
+            .collect();
+        (!lists.is_empty()).then(|| format!("also {}", lists.join(", ")))
+    }
+}
+
+/// Splits a title into a source and its target.
+fn parts(title: &str) -> (&str, Option<&str>) {
+    let split = title.rsplit_once(" for ");
+    split.map_or((title, None), |(source, target)| (source, Some(target)))
+}
+
 /// The text for all failed steps, by title. The command is there once and last: it is long, and the reason is not in it.
 pub(crate) fn report(failures: &[(String, Failure)]) -> String {
     let mut blocks: Vec<Block<'_>> = Vec::new();
-    let mut also: ByName<Vec<&str>> = ByName::default();
+    let mut also: ByName<Others<'_>> = ByName::default();
     let mut command = None;
     for (title, failure) in failures {
         let (error, hint) = match failure {
@@ -54,9 +95,15 @@ pub(crate) fn report(failures: &[(String, Failure)]) -> String {
         let mut new = Vec::new();
         for text in &all {
             match also.get_mut(&plain(text)) {
-                Some(others) => others.extend(title.rsplit_once(" for ").map(|(_, what)| what)),
+                Some(others) => others.add(title),
                 None => {
-                    also.insert(plain(text), Vec::new());
+                    let (targets, sources) = (Vec::new(), Vec::new());
+                    let others = Others {
+                        first: title,
+                        targets,
+                        sources,
+                    };
+                    also.insert(plain(text), others);
                     new.push(text.clone());
                 }
             }
@@ -78,13 +125,10 @@ pub(crate) fn report(failures: &[(String, Failure)]) -> String {
         let mut diagnostics = block.diagnostics.iter().peekable();
         while let Some(diagnostic) = diagnostics.next() {
             text += diagnostic;
-            let others = also.get(&plain(diagnostic));
-            let next = diagnostics.peek();
-            let next = next.and_then(|next| also.get(&plain(next)));
-            if let Some(others) =
-                others.filter(|others| !others.is_empty() && Some(*others) != next)
-            {
-                let _ = writeln!(text, "also for {}", others.join(", "));
+            let others = |diagnostic: &str| also.get(&plain(diagnostic))?.line();
+            let next = diagnostics.peek().and_then(|next| others(next));
+            if let Some(line) = others(diagnostic).filter(|line| Some(line) != next.as_ref()) {
+                let _ = writeln!(text, "{line}");
             }
         }
         if !block.hint.is_empty() && block.hint != last_hint {
@@ -199,6 +243,29 @@ mod tests {
             )
         );
         assert!(command.contains("# k.c for the host"), "{command}");
+    }
+
+    #[test]
+    fn names_other_sources_of_a_diagnostic_and_each_target_once() {
+        let header = "k.h:3:9: error: no function `max`\n";
+        let twice = header.repeat(2);
+        let failures = [
+            failed("a.cu for sm_80", &twice, ""),
+            failed("a.cu for sm_90", &twice, ""),
+            failed("b.cu for sm_80", header, ""),
+            failed("b.cu for sm_90", header, ""),
+            failed("c.cu for sm_80", &twice, ""),
+        ];
+        let text = report(&failures);
+        let (text, _) = text.split_once("command: ").unwrap();
+        assert_eq!(
+            text,
+            format!(
+                "a.cu for sm_80: `sh` failed (exit status: 1)\n{header}also for sm_90, in b.cu, c.cu\n"
+            )
+        );
+        let alone = report(&[failed("a.cu for sm_80", &twice, "")]);
+        assert!(!alone.contains("also"), "{alone}");
     }
 
     #[test]
