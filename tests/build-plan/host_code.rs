@@ -343,6 +343,49 @@ fn compiles_with_nvcc_what_registers_itself() {
     assert_eq!(time(), before);
 }
 
+/// ggml's kernels are all `static`, and most are templates.
+#[test]
+fn builds_with_nvcc_what_has_only_static_kernels() {
+    let Some(nvcc) = support::tool("cuda", &["nvcc"]) else {
+        return;
+    };
+    let Some(package) = package("cu", CUDA) else {
+        return;
+    };
+    let kernels = r#"
+        template <int N> static __global__ void scale(int *x) { *x *= N; }
+        namespace { __global__ void inner(int *x) { *x += 1; } }
+        extern "C" int launch(int *x) { scale<2><<<1, 1>>>(x); inner<<<1, 1>>>(x); return 0; }
+    "#;
+    for rdc in ["false", "true"] {
+        declare(&package, &format!("{CUDA}rdc = {rdc}\n"));
+        package.put("kernels/k.cu", kernels);
+        let script = || {
+            let mut script = package.script();
+            script
+                .env("OFFLOAD_COMPILER", &nvcc)
+                .env("PATH", std::env::var_os("PATH").unwrap());
+            script
+        };
+        let told = text(&script().output().unwrap());
+        let main = "fn main() {\n\
+            unsafe { launch(std::ptr::null_mut()) };\n\
+            println!(\"{} {:?}\", kernels::images().len(), kernels::KERNELS);\n\
+            }";
+        let program = program(&package, &told, main, Path::new(""));
+        assert_eq!(support::run(&mut Command::new(program)), "2 []\n");
+        package.put(
+            "kernels/k.cu",
+            "extern \"C\" int launch(int *x) { return x != 0; }\n",
+        );
+        let error = package.fails(&mut script());
+        assert!(
+            error.starts_with("kernels of `kernels`: no kernel in any source [OFF703]\n"),
+            "{error}"
+        );
+    }
+}
+
 #[test]
 fn compresses_what_is_registered() {
     let Some(package) = package("hip", &format!("{HIP}{ALONE}compress = \"zstd\"\n")) else {

@@ -13,9 +13,9 @@ use crate::steps::images::planned::PlannedImage;
 use crate::steps::images::{Images, no_kernel};
 use crate::steps::step::{Done, Made, Step};
 use offload_formats::by_name::ByName;
-use offload_formats::container::definitions;
 use offload_formats::container::elf::Elf;
 use offload_formats::container::kernels::source_name;
+use offload_formats::container::{definitions, symbols};
 use offload_formats::format::bytes::ReadAt;
 use offload_formats::format::fatbin::{self, FatbinKind};
 use offload_formats::format::pieces::Piece;
@@ -29,6 +29,9 @@ use std::path::{Path, PathBuf};
 
 /// Section in which nvcc puts the images.
 const SECTION: &str = ".nv_fatbin";
+
+/// Function of CUDA's runtime that nvcc's objects call for each of their kernels.
+const REGISTERS: &[u8] = b"__cudaRegisterFunction";
 
 /// Reads what compilers made, and writes the file that Rust includes, and an object for it to call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +72,7 @@ impl Description {
         };
         let parts: Vec<PartFile> = self.parts.iter().map(part).collect::<Result<_, Error>>()?;
         let file = HostFile::of_parts(self.module.clone(), parts, self.skipped.clone());
-        if file.kernels.is_empty() {
+        if file.kernels.is_empty() && !self.has_own_kernels()? {
             return Err(no_kernel(Language::Cuda));
         }
         let object = match self.host {
@@ -81,6 +84,22 @@ impl Description {
         let (text, path) = (file.to_string(), self.host_file());
         files::write(&path, text.as_bytes()).map_err(error::io(&path))?;
         Ok(Done::default())
+    }
+
+    /// Returns whether a host object registers kernels. nvcc's images do not show those that are `static`, or instances of
+    /// `static` templates: only the object's own functions launch them.
+    fn has_own_kernels(&self) -> Result<bool, Error> {
+        let linked = self.parts.iter().filter(|part| part.linked.is_some());
+        for path in linked.flat_map(|part| &part.objects) {
+            let object = Readable::open(path)?;
+            let symbols = symbols(object.data(), 0..object.size());
+            object.check()?;
+            let symbols = symbols.map_err(|error| Error::because(path.display(), error))?;
+            if symbols.iter().any(|symbol| symbol.name == REGISTERS) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The file that Rust includes.
