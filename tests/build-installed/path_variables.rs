@@ -65,6 +65,23 @@ fn puts_the_roots_of_sdks_and_folders_of_cargo_in_values() {
 }
 
 #[test]
+fn puts_metadata_of_dependencies_in_values() {
+    let keys = "include = [\"${DEP_SPPARK_ROOT}\", \"${DEP_BLST_C_SRC}/x\"]\n";
+    let Some(package) = package(keys) else { return };
+    let mut with = script(&package);
+    with.env("DEP_BLST_C_SRC", package.at("blst"));
+    let error = package.fails(&mut with);
+    assert_eq!(
+        error,
+        "Cargo.toml:8:1: `${DEP_SPPARK_ROOT}`: `DEP_SPPARK_ROOT` is not set (dependencies set `${DEP_BLST_C_SRC}`)\n\
+         hint: add the package that prints it to [dependencies]: Cargo sets DEP_<LINKS>_<KEY> for packages with the key `links`"
+    );
+    with.env("DEP_SPPARK_ROOT", package.at("sppark"));
+    let made = plan(&package, &mut with);
+    assert!(made.contains(" -I sppark -I blst/x "), "{made}");
+}
+
+#[test]
 fn says_which_value_names_an_sdk_that_is_missing() {
     let Some(package) = package("include = [\"a\", \"${CUDA}/extras\"]\n") else {
         return;

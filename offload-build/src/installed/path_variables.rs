@@ -1,4 +1,4 @@
-//! `${CUDA}`, `${ROCM}` and folders of Cargo in the values of `include`, `flags` and `archives`.
+//! `${CUDA}`, `${ROCM}`, folders of Cargo and what dependencies tell (`${DEP_SPPARK_ROOT}`) in the values of `include`, `flags` and `archives`.
 
 use crate::declare::family::Family;
 use crate::declare::language::Language;
@@ -16,6 +16,9 @@ const KEYS: [&str; 3] = ["include", "flags", "archives"];
 
 /// The names of the variables.
 const NAMES: [&str; 4] = ["CUDA", "ROCM", "OUT_DIR", "CARGO_MANIFEST_DIR"];
+
+/// Start of the names of variables that Cargo sets for the build script: metadata of dependencies with `links`.
+const OF_DEPENDENCIES: &str = "DEP_";
 
 /// Reason why a variable has no value.
 enum VariableProblem {
@@ -96,7 +99,7 @@ fn replace(
             let problem = format!("`{text}`: missing `}}` after `${{`; `$${{` is a plain `${{`");
             return Err(VariableProblem::Wrong(problem));
         };
-        if !NAMES.contains(&name) {
+        if !NAMES.contains(&name) && !name.starts_with(OF_DEPENDENCIES) {
             let names = NAMES.map(|name| format!("`${{{name}}}`")).join(", ");
             let hint = nearest(name, NAMES);
             return Err(VariableProblem::Wrong(format!(
@@ -107,6 +110,9 @@ fn replace(
         replaced.push_str(&value(name).map_err(|problem| match problem {
             VariableProblem::Missing(problem) => {
                 VariableProblem::Missing(format!("`{text}`: {problem}"))
+            }
+            VariableProblem::Wrong(problem) => {
+                VariableProblem::Wrong(format!("`{text}`: {problem}"))
             }
             problem => problem,
         })?);
@@ -122,6 +128,11 @@ fn value(name: &str, compiler: &str, environment: &Environment) -> Result<String
     let language = match name {
         "CUDA" => Language::Cuda,
         "ROCM" => Language::Hip,
+        name if name.starts_with(OF_DEPENDENCIES) => {
+            return environment
+                .cargo(name)
+                .ok_or_else(|| VariableProblem::Wrong(of_no_dependency(name, environment)));
+        }
         name => return folder(name),
     };
     let out = PathBuf::from(folder("OUT_DIR")?);
@@ -132,6 +143,20 @@ fn value(name: &str, compiler: &str, environment: &Environment) -> Result<String
         Err(error) if error.is_missing() => Err(VariableProblem::Missing(error.to_string())),
         Err(error) => Err(VariableProblem::Failed(error)),
     }
+}
+
+/// Returns the problem of a variable that no dependency sets.
+fn of_no_dependency(name: &str, environment: &Environment) -> String {
+    let names = environment.names(OF_DEPENDENCIES);
+    let known = names.iter().map(|name| format!("`${{{name}}}`"));
+    let known = match names.is_empty() {
+        true => "no dependency has metadata".to_owned(),
+        false => format!("dependencies set {}", known.collect::<Vec<_>>().join(", ")),
+    };
+    format!(
+        "`{name}` is not set ({known})\n\
+         hint: add the package that prints it to [dependencies]: Cargo sets DEP_<LINKS>_<KEY> for packages with the key `links`"
+    )
 }
 
 /// Returns the places of the SDK that the declared compiler belongs to.
@@ -160,6 +185,7 @@ mod tests {
     fn replaces_variables_and_keeps_other_dollars() {
         let value = |name: &str| match name {
             "ROCM" => Err(VariableProblem::Missing("not found".to_owned())),
+            "DEP_NONE" => Err(VariableProblem::Wrong("not set".to_owned())),
             name => Ok(format!("/{}", name.to_lowercase())),
         };
         let replaced = |text: &str| match replace(text, value) {
@@ -173,6 +199,8 @@ mod tests {
             ("$CUDA $$ $", "$CUDA $$ $"),
             ("$${CUDA}${CUDA}", "${CUDA}/cuda"),
             ("-L${ROCM}/lib", "missing: `-L${ROCM}/lib`: not found"),
+            ("${DEP_BLST_C_SRC}", "/dep_blst_c_src"),
+            ("a/${DEP_NONE}", "wrong: `a/${DEP_NONE}`: not set"),
             (
                 "${CUDA",
                 "wrong: `${CUDA`: missing `}` after `${`; `$${` is a plain `${`",
