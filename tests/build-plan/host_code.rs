@@ -281,6 +281,46 @@ fn starts_with_nvidias_headers_and_runtime() {
     assert!(["runs\n", "no GPU\n"].contains(&&*seen), "{seen}");
 }
 
+/// Launchers use them for grids; clang's own header has them for device code alone.
+#[test]
+fn has_min_and_max_in_host_code_as_nvcc_does() {
+    let (Some(cuda), Some(clang)) = (
+        support::cuda_package::cuda(),
+        support::tool("llvm22", &["clang"]),
+    ) else {
+        return;
+    };
+    let Some(package) = package("cu", CUDA) else {
+        return;
+    };
+    let source = r#"
+        #include <algorithm>
+        #include <type_traits>
+        static_assert(std::is_same<decltype(max(1, 2u)), unsigned>::value, "as nvcc's");
+        static_assert(std::is_same<decltype(min(1.f, 2.)), double>::value, "as nvcc's");
+        template <class T> __host__ __device__ T both(T a, T b) { return min(max(a, b), T(7)); }
+        __host__ __device__ int promoted(short a) { return max(a, 3) + min(a, a); }
+        __global__ void k(int *x, short s, long l) { *x = both(*x, 2) + promoted(s) + max(s, 3) + max(l, l); }
+        /* A source's own are preferred. */
+        template <class T> __host__ __device__ T max(T a, T b) { return a < b ? b : 1000; }
+        static int preferred() { return max(3, 2); }
+        extern "C" int launch(int *x) {
+          using namespace std;
+          unsigned n = 300;
+          if (x) k<<<max(n, 1), min(n, 256u)>>>(x, 1, 2);
+          return preferred() + min(n, 20) + min<int>(-1, n) + both(8, 9);
+        }
+    "#;
+    package.put("kernels/k.cu", source);
+    let mut script = package.script();
+    script.env("OFFLOAD_COMPILER", clang).env("CUDA_PATH", cuda);
+    let told = text(&script.output().unwrap());
+    let main = "fn main() { println!(\"{}\", unsafe { launch(std::ptr::null_mut()) }); }";
+    let program = program(&package, &told, main, Path::new(""));
+    let seen = support::run(&mut Command::new(program));
+    assert_eq!(seen, "1026\n");
+}
+
 #[test]
 fn compiles_with_nvcc_what_registers_itself() {
     let Some(nvcc) = support::tool("cuda", &["nvcc"]) else {

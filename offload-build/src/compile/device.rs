@@ -78,7 +78,8 @@ pub(crate) fn cuda(
     let command =
         start(clang, "cuda", processor, compile).arg(format!("--cuda-feature=+{feature}"));
     let command = sdk::toolkit(command, cuda, compile);
-    clang.finish(sdk::included_by_nvcc(command, compile), compile)
+    let command = sdk::included_by_nvcc(command, sdk::OF_DEVICE_CODE, compile);
+    clang.finish(command, compile)
 }
 
 /// LLVM IR for that target, as bitcode or text. What is for another one is an error.

@@ -43,7 +43,9 @@ pub(crate) fn cuda_host(
     compile: &Compile<'_>,
 ) -> Command {
     let command = start(clang, "cuda", registrar, compile);
-    clang.finish(sdk::toolkit(command, cuda, compile), compile)
+    let command = sdk::toolkit(command, cuda, compile);
+    let command = sdk::included_by_nvcc(command, sdk::OF_HOST_CODE, compile);
+    clang.finish(command, compile)
 }
 
 fn start(

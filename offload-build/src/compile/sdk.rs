@@ -79,13 +79,19 @@ pub(crate) fn toolkit(command: Command, cuda: Option<&Path>, compile: &Compile<'
     }
 }
 
-/// Includes what nvcc has in front of the device code of every source, and clang does not: kernels call `assert` without a header,
-/// and the toolkit's headers call functions of nvcc's code generator. (`printf`, `min`, `memcpy` and others come with clang's
-/// own header for CUDA.)
-pub(crate) fn included_by_nvcc(command: Command, compile: &Compile<'_>) -> Command {
+/// What nvcc has in front of the device code of every source, and clang does not: kernels call `assert` without a header,
+/// and the toolkit's headers call functions of nvcc's code generator. (`printf`, `memcpy` and others come with clang's
+/// own header for CUDA.) Both passes see host functions, so it includes [`OF_HOST_CODE`].
+pub(crate) const OF_DEVICE_CODE: &str = "offload/toolkit/nvcc.h";
+
+/// The same in front of host code: it calls `min` and `max`, which clang's own header has for device code alone.
+pub(crate) const OF_HOST_CODE: &str = "offload/toolkit/nvcc_host.h";
+
+/// Includes one of them.
+pub(crate) fn included_by_nvcc(command: Command, header: &str, compile: &Compile<'_>) -> Command {
     match compile.part {
         Part::Whole | Part::Preprocess(_) if uses_headers(compile.flags) => {
-            command.args(["-include", "offload/toolkit/nvcc.h"])
+            command.args(["-include", header])
         }
         _ => command,
     }

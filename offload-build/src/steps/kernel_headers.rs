@@ -33,6 +33,7 @@ headers![
     "offload/gpu/warp.h",
     "offload/toolkit/curand_mtgp32_kernel.h",
     "offload/toolkit/nvcc.h",
+    "offload/toolkit/nvcc_host.h",
 ];
 
 /// Returns the folder in which compilers look for the headers, if sources of `language` may include them.

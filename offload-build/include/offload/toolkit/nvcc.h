@@ -6,6 +6,7 @@
 #pragma clang system_header
 
 #include <assert.h>
+#include <offload/toolkit/nvcc_host.h>
 
 /* A later clang may define them. */
 #if __clang_major__ < 23

@@ -1,0 +1,26 @@
+/* Included in front of CUDA code that clang compiles with a toolkit, for the host and for devices: what host code has with
+   nvcc and lacks with clang, whose own header gives `min` and `max` to device code alone.
+
+   They are templates, so a source's functions and templates of these names are preferred. The first parameter takes no type, so
+   `min<int>(a, b)` is never one of them. */
+#pragma once
+#pragma clang system_header
+
+#if __cplusplus >= 201103L
+template <bool> struct __offload_if {};
+template <> struct __offload_if<true> {
+  template <class T> using type = T;
+};
+/* The type of a sum is that of nvcc's overloads, as `unsigned int min(int, unsigned int)`. */
+#define OFFLOAD_HOST_FUNCTION(name, relation)                                                                         \
+  template <decltype(nullptr) = nullptr, class A, class B>                                                            \
+  __attribute__((host)) constexpr typename __offload_if<__is_arithmetic(A) &&                                         \
+                                                        __is_arithmetic(B)>::template type<decltype(A() + B())>       \
+  name(A a, B b) {                                                                                                    \
+    using type = decltype(a + b);                                                                                     \
+    return static_cast<type>(a) relation static_cast<type>(b) ? static_cast<type>(a) : static_cast<type>(b);          \
+  }
+OFFLOAD_HOST_FUNCTION(min, <)
+OFFLOAD_HOST_FUNCTION(max, >)
+#undef OFFLOAD_HOST_FUNCTION
+#endif
