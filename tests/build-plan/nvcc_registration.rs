@@ -20,6 +20,8 @@ const KERNEL: &str = r#"
 __device__ int factor = 3;
 static __global__ void inner(int *x) { *x = TWICE(factor); }
 __global__ void plain(int *x, float y) { *x = y; }
+/* Only Rust launches it. */
+extern "C" __global__ void QUIET(int *x) { *x = 5; }
 extern "C" void LAUNCH(int *x) {
   scale<<<1, 1>>>(x);
   inner<<<1, 1>>>(x);
@@ -40,7 +42,7 @@ fn package(end: &str) -> Option<Package> {
     package.put("kernels/k.cu", KERNEL);
     package.put("kernels/helper.cu", HELPER);
     let define = format!(
-        "define = {{ LAUNCH = \"launch_{end}\", HELP = \"help_{end}\", TWICE = \"twice_{end}\" }}
+        "define = {{ LAUNCH = \"launch_{end}\", HELP = \"help_{end}\", TWICE = \"twice_{end}\", QUIET = \"quiet\" }}
 "
     );
     let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
@@ -92,6 +94,7 @@ fn theirs(nvcc: &Path, package: &Package, runtime: &Path) -> Vec<String> {
         "-DLAUNCH=launch",
         "-DHELP=help",
         "-DTWICE=twice",
+        "-DQUIET=quiet",
     ];
     run(nvcc, &[&names[..], &sources[..]].concat());
     run(
@@ -165,8 +168,10 @@ fn registers_each_module_once_as_nvcc_does() {
             };
             unsafe { launch_first(none); help_first(none); }
             launch(first::kernel::_Z5plainPif.stub());
+            launch(first::kernel::quiet.stub());
             unsafe { launch_second(none); help_second(none); }
             launch(second::kernel::_Z5plainPif.stub());
+            launch(second::kernel::quiet.stub());
         }
     "#;
     first.put("main.rs", &main);
@@ -191,6 +196,7 @@ fn registers_each_module_once_as_nvcc_does() {
         let of_number = |line: &String| line.replace(" 0", &format!(" {number}"));
         expected.extend(theirs.iter().map(of_number));
         expected.push(format!("launch {number} _Z5plainPif"));
+        expected.push(format!("launch {number} quiet"));
     }
     let sorted = |mut lines: Vec<String>| {
         lines.sort();

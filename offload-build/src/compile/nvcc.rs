@@ -116,6 +116,7 @@ pub(crate) fn registered_images(
     flags: &[String],
     objects: &[PathBuf],
     output: &Path,
+    version: &str,
 ) -> Command {
     let debug = flags.iter().any(|flag| DEBUG[..2].contains(&flag.as_str()));
     Command::new(nvcc)
@@ -123,44 +124,24 @@ pub(crate) fn registered_images(
         .args(["-dlink", "-m64", "-no-compress", "-Xcompiler=-fPIC"])
         .args(generations(targets))
         .args(debug.then_some("-G"))
+        .args(removes_kernels(version).then_some("-Xnvlink=-ignore-host-info"))
         .args(objects)
         .arg("-o")
         .arg(output)
 }
 
-/// Returns `-gencode` for each of them.
-fn generations(targets: &[Target]) -> impl Iterator<Item = String> {
-    targets.iter().map(|target| {
-        let processor = target.id.to_string();
-        let number = processor.trim_start_matches("sm_");
-        let code = if target.is_ptx { "compute" } else { "sm" };
-        format!("-gencode=arch=compute_{number},code={code}_{number}")
-    })
-}
-
-/// ptxas has none for size.
-fn level(opt_level: &str) -> &str {
-    match opt_level {
-        "s" | "z" => "2",
-        level => level,
-    }
-}
-
-/// Returns the options with which `nvlink` links what nvcc made for code with these `flags`. The device's runtime in the
-/// folder `runtime` joins if it is called.
-#[must_use]
-pub(crate) fn link_options(runtime: Option<&Path>, flags: &[String]) -> Vec<std::ffi::OsString> {
-    let debug = flags.iter().any(|flag| DEBUG[..2].contains(&flag.as_str()));
-    let debug = debug.then(|| "-g".into());
-    let runtime = runtime.map(|folder| {
-        let mut search = std::ffi::OsString::from("-L");
-        search.push(folder);
-        [search, "-lcudadevrt".into()]
+/// Returns whether nvlink removes the kernels and variables that no C++ of the module uses, unless an option says otherwise.
+/// Rust launches them by their stubs. It does since CUDA 11.6.
+fn removes_kernels(version: &str) -> bool {
+    let release = version.split_once("release ").map(|(_, rest)| rest);
+    let number = release.and_then(|rest| rest.split(',').next()?.split_once('.'));
+    let number = number.and_then(|(major, minor)| {
+        Some((
+            major.trim().parse::<u32>().ok()?,
+            minor.trim().parse::<u32>().ok()?,
+        ))
     });
-    debug
-        .into_iter()
-        .chain(runtime.into_iter().flatten())
-        .collect()
+    number.is_none_or(|number| number >= (11, 6))
 }
 
 #[cfg(test)]
@@ -216,4 +197,52 @@ mod tests {
         let runtime = Some(Path::new("/cuda/lib64"));
         assert_eq!(link_options(runtime, &[]), ["-L/cuda/lib64", "-lcudadevrt"]);
     }
+
+    #[test]
+    fn knows_which_releases_remove_kernels() {
+        for (version, removes) in [
+            ("Cuda compilation tools, release 13.5, V13.5.37", true),
+            ("Cuda compilation tools, release 11.6, V11.6.55", true),
+            ("Cuda compilation tools, release 11.5, V11.5.119", false),
+            ("Cuda compilation tools, release 10.2, V10.2.89", false),
+            ("another", true),
+        ] {
+            assert_eq!(removes_kernels(version), removes, "{version}");
+        }
+    }
+}
+
+/// Returns `-gencode` for each of them.
+fn generations(targets: &[Target]) -> impl Iterator<Item = String> {
+    targets.iter().map(|target| {
+        let processor = target.id.to_string();
+        let number = processor.trim_start_matches("sm_");
+        let code = if target.is_ptx { "compute" } else { "sm" };
+        format!("-gencode=arch=compute_{number},code={code}_{number}")
+    })
+}
+
+/// ptxas has none for size.
+fn level(opt_level: &str) -> &str {
+    match opt_level {
+        "s" | "z" => "2",
+        level => level,
+    }
+}
+
+/// Returns the options with which `nvlink` links what nvcc made for code with these `flags`. The device's runtime in the
+/// folder `runtime` joins if it is called.
+#[must_use]
+pub(crate) fn link_options(runtime: Option<&Path>, flags: &[String]) -> Vec<std::ffi::OsString> {
+    let debug = flags.iter().any(|flag| DEBUG[..2].contains(&flag.as_str()));
+    let debug = debug.then(|| "-g".into());
+    let runtime = runtime.map(|folder| {
+        let mut search = std::ffi::OsString::from("-L");
+        search.push(folder);
+        [search, "-lcudadevrt".into()]
+    });
+    debug
+        .into_iter()
+        .chain(runtime.into_iter().flatten())
+        .collect()
 }

@@ -95,7 +95,8 @@ fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> T
     let output = context.folder(module).join("images.o");
     let (program, part) = (&context.compiler.program, files::part(&output));
     let flags = &module.own.flags;
-    let command = nvcc::registered_images(program, &module.targets, flags, objects, &part);
+    let version = &context.compiler.version;
+    let command = nvcc::registered_images(program, &module.targets, flags, objects, &part, version);
     Task {
         title: "device link for all targets".to_owned(),
         commands: vec![command],
