@@ -33,7 +33,7 @@ struct Block<'a> {
     hint: &'a str,
 }
 
-/// What reports a diagnostic after the first step that does.
+/// Steps that report a diagnostic after the first one.
 struct Others<'a> {
     /// Title of the first step.
     first: &'a str,

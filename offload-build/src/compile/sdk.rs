@@ -79,7 +79,7 @@ pub(crate) fn toolkit(command: Command, cuda: Option<&Path>, compile: &Compile<'
     }
 }
 
-/// What nvcc has in front of the device code of every source, and clang does not: kernels call `assert` without a header,
+/// Header with what nvcc has in front of the device code of every source, and clang does not: kernels call `assert` without a header,
 /// and the toolkit's headers call functions of nvcc's code generator. (`printf`, `memcpy` and others come with clang's
 /// own header for CUDA.) Both passes see host functions, so it includes [`OF_HOST_CODE`].
 pub(crate) const OF_DEVICE_CODE: &str = "offload/toolkit/nvcc.h";
