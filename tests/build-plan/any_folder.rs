@@ -145,6 +145,34 @@ fn makes_cuda_of_any_folder() {
     }
 }
 
+/// nvcc puts the number of its process into names of a source without an external name.
+#[test]
+fn makes_cuda_with_nvcc_in_the_same_way_again() {
+    let (Some(_), Some(_)) = (cuda(), support::tool("cuda", &["nvcc"])) else {
+        return;
+    };
+    let modules = "[package.metadata.offload]\nlanguage = \"cuda\"\ncompiler = \"nvcc\"\n\
+        sources = [\"kernels/*.cu\"]\ntargets = [\"sm_80\"]\n\
+        [[package.metadata.offload.module]]\nname = \"hosted\"\nhost = true\n\
+        [[package.metadata.offload.module]]\nname = \"linked_hosted\"\nhost = true\nrdc = true\n";
+    let source = "template <class T> __global__ void add(T *x) { *x += 1; }\n\
+        namespace { __global__ void hidden(int *x) { *x += 1; } }\n\
+        template <class T> int launch(T *x) { add<<<1, 1>>>(x); hidden<<<1, 1>>>(x); return 0; }\n\
+        template int launch<int>(int *);\n";
+    let Some(package) = package(modules) else {
+        return;
+    };
+    package.put(
+        "one/Cargo.toml",
+        &fs::read_to_string(package.at("Cargo.toml")).unwrap(),
+    );
+    package.put("one/kernels/k.cu", source);
+    let first = made(&package, "one", None);
+    fs::remove_dir_all(package.at("one").join(OUT)).unwrap();
+    assert_eq!(first.len(), 4, "{:?}", first.keys());
+    assert!(first == made(&package, "one", None));
+}
+
 /// Clang puts the numbers of files into the names of OpenMP's kernels, and nothing else of the place where they are.
 #[test]
 fn makes_openmp_of_the_same_files_in_any_folder() {

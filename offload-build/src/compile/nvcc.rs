@@ -26,6 +26,8 @@ pub(crate) struct Nvcc<'a> {
     pub include: &'a [PathBuf],
     /// Images name the lines of the source, for profilers; their code stays the same.
     pub debug: bool,
+    /// The line of `--version` that tells its release.
+    pub version: &'a str,
 }
 
 impl Nvcc<'_> {
@@ -89,6 +91,13 @@ impl Nvcc<'_> {
         if let Some(std) = self.std {
             command = command.arg(format!("-std={std}"));
         }
+        // Names of anonymous namespaces, and of sources without an external name, have the number of the process otherwise.
+        let is_seeded = |flag: &String| flag.contains("frandom-seed");
+        let seeds = release(self.version).is_some_and(|release| release >= SEEDS);
+        if seeds && !compile.unit.is_empty() && !compile.flags.iter().any(is_seeded) {
+            // A number would be taken as it is, and may be too large.
+            command = command.arg(format!("-frandom-seed=u{}", compile.unit));
+        }
         for folder in self.include {
             command = command.arg("-I").arg(folder);
         }
@@ -133,15 +142,17 @@ pub(crate) fn registered_images(
 /// Returns whether nvlink removes the kernels and variables that no C++ of the module uses, unless an option says otherwise.
 /// Rust launches them by their stubs. It does since CUDA 11.6.
 fn removes_kernels(version: &str) -> bool {
-    let release = version.split_once("release ").map(|(_, rest)| rest);
-    let number = release.and_then(|rest| rest.split(',').next()?.split_once('.'));
-    let number = number.and_then(|(major, minor)| {
-        Some((
-            major.trim().parse::<u32>().ok()?,
-            minor.trim().parse::<u32>().ok()?,
-        ))
-    });
-    number.is_none_or(|number| number >= (11, 6))
+    release(version).is_none_or(|release| release >= (11, 6))
+}
+
+/// First release that was seen to know `-frandom-seed`; those from 12.0 to 12.9 were not looked at.
+const SEEDS: (u32, u32) = (13, 0);
+
+/// Returns the release in a line of `nvcc --version`: `Cuda compilation tools, release 13.5, V13.5.37`.
+fn release(version: &str) -> Option<(u32, u32)> {
+    let (_, rest) = version.split_once("release ")?;
+    let (major, minor) = rest.split(',').next()?.split_once('.')?;
+    Some((major.trim().parse().ok()?, minor.trim().parse().ok()?))
 }
 
 #[cfg(test)]
@@ -157,6 +168,7 @@ mod tests {
             std: Some("c++17"),
             include: &include,
             debug: true,
+            version: "",
         };
         let define = [("FAST", ""), ("PAIR", "1,2")];
         let define = define
@@ -193,6 +205,20 @@ mod tests {
             nvcc.cubin("sm_80", &compile).to_string(),
             format!("nvcc -x cu -cubin -m64 -arch=sm_80 -rdc=false -Xptxas=-O0 -G {tail}")
         );
+        // The same names in each build, from the first release on that can.
+        (nvcc.version, compile.unit) = ("Cuda compilation tools, release 13.0, V13.0.88", "12ab");
+        let seeded = nvcc.cubin("sm_80", &compile).to_string();
+        assert!(
+            seeded.contains(" -G -frandom-seed=u12ab ")
+                || seeded.contains(" -frandom-seed=u12ab -G "),
+            "{seeded}"
+        );
+        nvcc.version = "Cuda compilation tools, release 12.9, V12.9.86";
+        assert!(!nvcc.cubin("sm_80", &compile).to_string().contains("seed"));
+        let own = ["-frandom-seed=7".to_owned()];
+        (nvcc.version, compile.flags) = ("release 13.5,", &own);
+        let seeded = nvcc.cubin("sm_80", &compile).to_string();
+        assert_eq!(seeded.matches("frandom-seed").count(), 1, "{seeded}");
         assert_eq!(link_options(None, &flags), ["-g"]);
         let runtime = Some(Path::new("/cuda/lib64"));
         assert_eq!(link_options(runtime, &[]), ["-L/cuda/lib64", "-lcudadevrt"]);

@@ -325,6 +325,7 @@ impl Context<'_> {
                     std: clang.std,
                     include: clang.include,
                     debug: clang.debug,
+                    version: &self.compiler.version,
                 };
                 match target.is_ptx {
                     true => nvcc.ptx(&processor, compile),

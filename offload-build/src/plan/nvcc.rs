@@ -138,6 +138,7 @@ fn compiles(module: &Module, context: &Context<'_>) -> (Stage, Vec<PathBuf>) {
                     std: clang.std,
                     include: clang.include,
                     debug: clang.debug,
+                    version: &context.compiler.version,
                 };
                 nvcc.object(&module.targets, device_level, compile)
             },
