@@ -114,6 +114,26 @@ fn asserts_in_device_code_without_a_header_as_nvcc_does() {
 }
 
 #[test]
+fn says_what_to_do_with_sources_and_flags_for_nvcc() {
+    let source = "inline int checked(int x) {\n#ifdef __CUDA_ARCH__\n  if (x < 0) __trap();\n#endif\n  return x;\n}\n\
+        extern \"C\" __global__ void k(int *x) { *x = 1; }\n";
+    let Some((package, mut script)) = package(source, CUDA) else {
+        return;
+    };
+    let error = package.fails(&mut script);
+    let hint = "\nhint: nvcc accepts such calls: set `compiler = \"nvcc\"` for a module of these sources, or put the host \
+        function into `#ifndef __CUDA_ARCH__`\n";
+    assert!(error.contains(hint), "{error}");
+    declare(
+        &package,
+        &format!("{CUDA}flags = [\"--expt-relaxed-constexpr\"]\n"),
+    );
+    let error = package.fails(&mut script);
+    let hint = "\nhint: clang compiles this module, so `flags` are its options: for those of nvcc set `compiler = \"nvcc\"`\n";
+    assert!(error.contains(hint), "{error}");
+}
+
+#[test]
 fn knows_functions_that_the_toolkits_headers_call() {
     let source = "extern \"C\" __global__ void k(unsigned *x, int *y) {\n\
           y[0] = __dp4a(y[1], y[2], y[3]) + __dp2a_lo(y[4], y[5], y[6]) + __dp2a_hi(y[7], y[8], y[9]);\n\

@@ -23,6 +23,19 @@ use offload_formats::escape::Colors;
 use offload_formats::md5::Md5;
 use std::path::{Path, PathBuf};
 
+/// Hints for sources and flags that were written for nvcc.
+const FOR_NVCC: &[(&str, &str)] = &[
+    (
+        "call to __device__ function from __host__ function",
+        "nvcc accepts such calls: set `compiler = \"nvcc\"` for a module of these sources, or put the host function into \
+         `#ifndef __CUDA_ARCH__`",
+    ),
+    (
+        "unknown argument",
+        "clang compiles this module, so `flags` are its options: for those of nvcc set `compiler = \"nvcc\"`",
+    ),
+];
+
 /// Values that the plan of a module is made from, besides the module.
 pub(crate) struct Context<'a> {
     pub(crate) compiler: &'a Compiler,
@@ -172,7 +185,13 @@ impl Context<'_> {
             joined: Vec::new(),
             finish: self.finish(module, side),
             environment: self.variables.to_owned(),
-            hints: SymbolHints::default(),
+            hints: SymbolHints {
+                others: match module.language {
+                    Language::Cuda if self.compiler.family != Family::Nvcc => FOR_NVCC,
+                    _ => &[],
+                },
+                ..SymbolHints::default()
+            },
         }
     }
 
