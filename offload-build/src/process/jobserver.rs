@@ -190,6 +190,7 @@ mod tests {
     }
 
     /// A new jobserver without tokens, its path and the flags that name it.
+    #[allow(clippy::unwrap_used, reason = "a test's")]
     fn server(name: &str) -> (File, std::path::PathBuf, String) {
         let fifo = format!("offload-jobserver-{name}-{}", std::process::id());
         let fifo = std::env::temp_dir().join(fifo);
