@@ -185,13 +185,16 @@ impl Context<'_> {
             joined: Vec::new(),
             finish: self.finish(module, side),
             environment: self.variables.to_owned(),
-            hints: SymbolHints {
-                others: match module.language {
-                    Language::Cuda if self.compiler.family != Family::Nvcc => FOR_NVCC,
-                    _ => &[],
-                },
-                ..SymbolHints::default()
-            },
+            hints: self.hints(module),
+        }
+    }
+
+    /// Returns the hints for compiles that fail.
+    fn hints(&self, module: &Module) -> SymbolHints {
+        let by_clang = module.language == Language::Cuda && self.compiler.family != Family::Nvcc;
+        SymbolHints {
+            others: if by_clang { FOR_NVCC } else { &[] },
+            ..SymbolHints::default()
         }
     }
 
