@@ -493,6 +493,39 @@ fn makes_the_images_that_llvm_22_makes() {
     }
 }
 
+/// The first offload binary in a linked file.
+fn offload_binary(file: &[u8]) -> &[u8] {
+    let magic = [0x10, 0xff, 0x10, 0xad];
+    let start = file.windows(4).position(|bytes| bytes == magic).unwrap();
+    let size = file[start + 8..start + 16].try_into().unwrap();
+    &file[start..start + u64::from_le_bytes(size) as usize]
+}
+
+#[test]
+fn packs_the_images_of_cpus_as_llvm_does() {
+    for release in [19, 22] {
+        let Some(project) = Project::new(release) else {
+            return;
+        };
+        project.write("device.c", "int device(void) { return 1; }\n");
+        let compile = ["-fPIC", "-c", "device.c", "-o", "device.o"];
+        run(project.llvm("clang").args(compile));
+        for processor in ["", "generic"] {
+            let image = format!("file=device.o,kind=openmp,triple={X86},arch={processor}");
+            project.embed("a.o", &[&image]);
+            let theirs = project.bin.join("clang-linker-wrapper");
+            let ours = project.path("bin/clang-linker-wrapper");
+            let programs = [theirs, ours].map(|tool| {
+                let line = ["--linker-path=/usr/bin/ld", "-shared", "a.o", "-o", "out"];
+                run(project.command(tool).args(line));
+                fs::read(project.path("out")).unwrap()
+            });
+            let [theirs, ours] = programs.each_ref().map(|program| offload_binary(program));
+            assert!(theirs == ours, "{release} {processor:?}");
+        }
+    }
+}
+
 /// A CUDA tree that is not Debian's nor the tests': by CUDA_PATH, else that of `nvlink`.
 fn cuda() -> Option<PathBuf> {
     let given = std::env::var_os("CUDA_PATH").map(PathBuf::from);

@@ -45,4 +45,13 @@ impl Rules {
     pub(crate) fn writes_for_main(self) -> bool {
         matches!(self, Self::Ours | Self::Llvm(LlvmRelease::Main))
     }
+
+    /// Returns the processor that is written beside a linked image. LLVM 22 (`getLinkerArgs`) writes nothing for
+    /// `generic`, LLVM 19 writes the word.
+    pub(crate) fn packed_processor(self, processor: &str) -> &str {
+        match (self, processor) {
+            (Self::Llvm(release), "generic") if release > LlvmRelease::V19 => "",
+            (_, processor) => processor,
+        }
+    }
 }

@@ -99,7 +99,7 @@ impl Link<'_> {
             }
             products.push(Product {
                 triple: link.group.triple.clone(),
-                processor: link.group.processor.clone(),
+                processor: rules.packed_processor(&link.group.processor).to_owned(),
                 kinds: link.group.kinds.clone(),
                 image_kind: link.kind,
                 size: self.size(&file)?,
