@@ -328,6 +328,46 @@ fn prunes_objects_of_nvcc() {
 }
 
 #[test]
+fn removes_all_images_on_request() {
+    let folder = Folder::new();
+    folder.write("one", [b'1'; 5000]);
+    folder.write(
+        "k.s",
+        ".section .llvm.offloading,\"e\",@0x6fff4c0b\n.incbin \"all\"\n.data\n.globl after\nafter: .quad after\n",
+    );
+    let image = "--image=file=one,triple=amdgcn-amd-amdhsa,arch=gfx90a,kind=openmp";
+    let here = |program: &str, arguments: &[&str]| {
+        run(Command::new(program)
+            .args(arguments)
+            .current_dir(folder.root()))
+    };
+    let packager = env!("CARGO_BIN_EXE_offload-packager");
+    here(packager, &["-o", "all", image]);
+    cc(&folder, Path::new("cc"), &["-c", "k.s"]);
+    here("ar", &["rcs", "libk.a", "k.o"]);
+    let mut files = vec!["all", "k.o", "libk.a"];
+    if let Some(python) = program("python3") {
+        let zip = ["-m", "zipfile", "-c", "k.zip", "k.o", "k.s"];
+        here(python.to_str().unwrap(), &zip);
+        files.push("k.zip");
+    }
+    for file in files {
+        let refused = prune(&folder, &["--drop=gfx90a", file, "-o", "none"]);
+        assert_eq!(refused.status.code(), Some(1), "{file}");
+        let all = ["--drop=gfx90a", "--allow-empty", file, "-o", "none"];
+        let text = pruned(&folder, &all);
+        assert!(text.contains("removed  gfx90a  1 image "), "{text}");
+        let bytes = read(&folder, "none");
+        assert!(!bytes.windows(6).any(|part| part == b"gfx90a"), "{file}");
+        match file {
+            "all" => assert!(bytes.is_empty()),
+            "k.zip" => {}
+            _ => assert!(here("nm", &["none"]).contains(" D after"), "{file}"),
+        }
+    }
+}
+
+#[test]
 fn prunes_folders() {
     let folder = folder();
     let path = |name: &str| folder.path(name);

@@ -170,6 +170,10 @@ fn check(project: &Project, what: &str) {
         let all = prune(folder, &["--drop=gfx90a,x86_64*", "-o", "none", "program"]);
         let error = String::from_utf8(all.stderr).unwrap();
         assert!(error.contains("no image would remain"), "{what}: {error}");
+        let all = ["--drop=gfx90a,x86_64*", "--allow-empty", "program"];
+        pruned(folder, &[&all[..], &["-o", "none"]].concat());
+        let expected = without(&without(&before, AMD), X86);
+        assert_eq!(project.run("./none"), expected, "{what}, without images");
     }
 }
 

@@ -129,6 +129,7 @@ impl PrunedZip {
             Ok(Some(read)) if read.counts.kept == self.counts.kept && read.size == self.size => {
                 Ok(())
             }
+            Ok(None) if self.counts.kept.is_empty() => Ok(()),
             Ok(_) => wrong("its images are not those that were kept"),
             Err(problem) => wrong(&problem),
         }
