@@ -407,6 +407,58 @@ fn prunes_files_of_bundles() {
 }
 
 #[test]
+fn checks_the_segments_of_a_program() {
+    let folder = folder();
+    cc(&folder, Path::new("cc"), &["main.c", "images.c", "-o", "k"]);
+    let expected = without_others(&printed(&folder, &["./k"]), &["gfx1100"]);
+    let program = std::fs::read(folder.path("k")).unwrap();
+    let word = |at: usize| u64::from_le_bytes(program[at..at + 8].try_into().unwrap());
+    let magic = b"__CLANG_OFFLOAD_BUNDLE__";
+    let unit = program
+        .windows(magic.len())
+        .position(|part| part == magic)
+        .unwrap() as u64;
+    // Program headers of 56 bytes: type, offset at 8, physical address at 24, sizes in the file and in memory.
+    let headers = (0..usize::from(program[56])).map(|index| word(32) as usize + 56 * index);
+    let loads: Vec<usize> = headers.filter(|at| program[*at] == 1).collect();
+    let has_unit = |at: &&usize| (word(**at + 8)..word(**at + 8) + word(**at + 32)).contains(&unit);
+    let with_units = *loads.iter().find(has_unit).unwrap();
+    let end = word(with_units + 8) + word(with_units + 32);
+    // It is executable, as the program is.
+    std::fs::copy(folder.path("k"), folder.path("changed")).unwrap();
+    let changed = |changes: &[(usize, u64)]| {
+        let mut bytes = program.clone();
+        for (at, value) in changes {
+            bytes[*at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        std::fs::write(folder.path("changed"), bytes).unwrap();
+        let output = prune(&folder, &["--keep=gfx1100", "changed", "-o", "small"]);
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    // In memory smaller than in the file.
+    let (code, said) = changed(&[(with_units + 40, 0x3000)]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.starts_with("error: changed: content of a segment at "),
+        "{said}"
+    );
+    // Around another one.
+    let (code, said) = changed(&[(loads[0] + 32, end), (loads[0] + 40, end)]);
+    assert_eq!(code, Some(1), "{said}");
+    let other = "error: changed: a loaded segment, in another one, extends over the removed pages";
+    assert!(said.starts_with(other), "{said}");
+    // A physical address that nothing reads.
+    assert_eq!(
+        changed(&[(with_units + 24, u64::MAX - 8)]),
+        (Some(0), String::new())
+    );
+    assert_eq!(printed(&folder, &["./small"]), expected);
+}
+
+#[test]
 fn refuses_what_it_cannot_prune_and_writes_nothing() {
     let folder = folder();
     cc(&folder, Path::new("cc"), &["main.c", "images.c", "-o", "k"]);

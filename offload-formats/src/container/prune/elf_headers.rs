@@ -143,13 +143,21 @@ impl ElfHeaders {
         Ok(headers)
     }
 
-    /// Checks that every segment and section with content is inside the file, and that no sum overflows.
+    /// Checks that every segment and section with content is inside the file, that a loaded segment's content is inside
+    /// its memory, and that no sum overflows.
     fn check(&self) -> Result<(), PruneProblem> {
         for segment in &self.segments {
             OutOfBounds::check("segment", segment.offset, segment.file_size, self.size)
                 .map_err(PruneProblem::Outside)?;
             let memory = segment.memory_size.max(segment.file_size);
             OutOfBounds::check("segment in memory", segment.address, memory, u64::MAX >> 1)
+                .map_err(PruneProblem::Outside)?;
+            let size = match segment.is_load() {
+                true => segment.memory_size,
+                false => memory,
+            };
+            let (start, end) = (segment.address, segment.address + size);
+            OutOfBounds::check("content of a segment", start, segment.file_size, end)
                 .map_err(PruneProblem::Outside)?;
         }
         for section in &self.sections {

@@ -225,6 +225,16 @@ impl PruneLayout {
                 return Err(PruneProblem::Spans { what });
             }
         }
+        // Headers are split for one segment.
+        for cut in &self.cuts {
+            let removed = cut.content_end.saturating_sub(1)..cut.range.end;
+            let loads = headers.segments.iter().filter(|segment| segment.is_load());
+            let loads = loads.filter(|segment| overlap(&segment.range(), &removed));
+            if loads.count() > 1 {
+                let what = "a loaded segment, in another one,".to_owned();
+                return Err(PruneProblem::Spans { what });
+            }
+        }
         Ok(())
     }
 

@@ -292,7 +292,8 @@ impl<'d, R: ReadAt<'d>> Rewriter<'_, R> {
                 let distance = cut.range.end - after.offset;
                 after.offset += distance;
                 after.address += distance;
-                after.physical += distance;
+                // Nothing reads it, so it may be any number.
+                after.physical = after.physical.wrapping_add(distance);
                 after.file_size -= distance;
                 after.memory_size -= distance;
                 current = after;
