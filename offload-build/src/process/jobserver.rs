@@ -197,13 +197,13 @@ mod tests {
         let made = std::process::Command::new("mkfifo")
             .arg(&fifo)
             .status()
-            .unwrap();
+            .expect("mkfifo starts");
         assert!(made.success());
         let server = OpenOptions::new()
             .read(true)
             .write(true)
             .open(&fifo)
-            .unwrap();
+            .expect("the pipe opens");
         let flags = format!("-j --jobserver-auth=fifo:{}", fifo.display());
         (server, fifo, flags)
     }
