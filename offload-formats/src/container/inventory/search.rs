@@ -30,6 +30,7 @@ use crate::format::compressed_bundle::CompressedBundle;
 use crate::format::magic::Magic;
 use crate::format::offload_binary::OffloadBinary;
 use crate::format::{bitcode, fatbin, ptx};
+use ptx_text::VERSION;
 
 /// Number of bytes that are searched at once.
 const CHUNK: u64 = 1 << 18;
@@ -42,9 +43,6 @@ const PTX_HEAD: u64 = 256;
 
 /// Largest size of the comments before PTX that belong to it.
 const PTX_COMMENTS: u64 = 1 << 10;
-
-/// First bytes of PTX after its comments.
-const VERSION: &[u8] = b".version";
 
 /// First bytes of SPIR-V with the byte order of all compilers.
 const SPIRV: [u8; 4] = 0x0723_0203_u32.to_le_bytes();

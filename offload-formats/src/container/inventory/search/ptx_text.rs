@@ -4,8 +4,10 @@
 
 use std::ops::Range;
 
-use super::VERSION;
 use crate::format::bytes::{Cursor, ReadAt};
+
+/// First bytes of a text after its comments.
+pub(super) const VERSION: &[u8] = b".version";
 
 /// Number of bytes that are read at once.
 const PART: u64 = 1 << 16;
