@@ -477,3 +477,28 @@ fn names_sections_of_mach_o() {
     let section = &inspected["files"][0]["containers"][0]["section"];
     assert_eq!(section, "__DATA,__hip_fatbin");
 }
+
+#[test]
+fn lists_the_static_kernels_of_nvcc() {
+    let Some(nvcc) = tool("cuda", &["nvcc"]) else {
+        return;
+    };
+    let folder = Folder::new();
+    let source = "template <int N> static __global__ void scale(int *x) { *x *= N; }\n\
+        namespace { __global__ void inner(int *x, long y) { *x += y; } }\n\
+        extern \"C\" int launch(int *x) { scale<2><<<1, 1>>>(x); inner<<<1, 1>>>(x, 2); return 0; }\n";
+    folder.write("k.cu", source);
+    run(folder
+        .command(nvcc)
+        .args(["-arch=sm_80", "-c", "k.cu", "-o", "k.o"]));
+    let text = run(cargo_offload(&folder).args(["--kernels", "k.o"]));
+    for kernel in ["scale<2>(int*)", "::inner(int*, long)"] {
+        let lines: Vec<&str> = text.lines().collect();
+        let places = (0..lines.len()).filter(|line| lines[*line].ends_with(kernel));
+        let facts: Vec<&str> = places.map(|line| lines[line + 1].trim()).collect();
+        // The cubin and PTX.
+        assert_eq!(facts.len(), 2, "{text}");
+        assert!(facts.iter().all(|facts| facts.contains("static")), "{text}");
+    }
+    assert!(text.ends_with("4 kernels\n"), "{text}");
+}

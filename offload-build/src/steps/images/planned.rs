@@ -51,14 +51,16 @@ impl PlannedImage {
         checked.map_err(|error| Error::because(self, error))
     }
 
-    /// Returns the kernels that `image` describes.
+    /// Returns the kernels that `image` describes, without those that no other file can name.
     pub(crate) fn kernels(&self, image: &Readable) -> Result<Vec<Kernel>, Error> {
         let found = match self.kind() {
             ImageKind::PTX => kernels::ptx_kernels(image.text().unwrap_or_default()),
             _ => kernels::kernels_within(image.data(), 0..image.size()),
         };
         image.check()?;
-        found.map_err(|error| Error::because(self, error))
+        let mut found = found.map_err(|error| Error::because(self, error))?;
+        found.retain(|kernel| !kernel.is_local);
+        Ok(found)
     }
 
     /// Returns the offload binary around an image of `size` bytes, which its pieces copy as `input`, and the range of the

@@ -5,6 +5,9 @@
 pub struct Kernel {
     /// Name in the runtime's API.
     pub name: String,
+    /// True for a `static` kernel of an NVIDIA image, or one in an anonymous namespace: only host code of its source launches
+    /// it, and several kernels of an image may have its name.
+    pub is_local: bool,
     /// Arguments that the host passes, in order, without those that AMD's runtime adds (`hidden_*`).
     pub arguments: Vec<Argument>,
     /// Size of the argument buffer, with the arguments that the runtime adds.

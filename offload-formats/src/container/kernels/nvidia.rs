@@ -198,7 +198,7 @@ impl Found {
     fn all(symbols: &[ElfSymbol<'_>]) -> Result<Vec<Self>, KernelError> {
         let mut found = Vec::new();
         for (index, symbol) in (0..).zip(symbols) {
-            let is_kernel = symbol.other & STO_CUDA_ENTRY != 0 && symbol.binding != Binding::Local;
+            let is_kernel = symbol.other & STO_CUDA_ENTRY != 0;
             if !is_kernel || symbol.place == SymbolPlace::Undefined {
                 continue;
             }
@@ -212,6 +212,7 @@ impl Found {
                 symbol: index,
                 kernel: Kernel {
                     name: name.into_owned(),
+                    is_local: symbol.binding == Binding::Local,
                     wavefront: Some(WARP),
                     code_size: Some(symbol.size),
                     ..Kernel::default()

@@ -96,11 +96,10 @@ impl PtxText {
             match token {
                 ".entry" => {
                     let is_global = is_older || matches!(linkage, ".visible" | ".weak");
-                    let entry = PtxKernel::read(&mut tokens)?;
-                    if let Some(body) = entry.body.filter(|_| is_global) {
-                        found
-                            .kernels
-                            .insert(entry.kernel.name.clone(), (entry.kernel, body));
+                    let PtxKernel { mut kernel, body } = PtxKernel::read(&mut tokens)?;
+                    kernel.is_local = !is_global;
+                    if let Some(body) = body {
+                        found.kernels.insert(kernel.name.clone(), (kernel, body));
                     }
                 }
                 ".func" => found.function(&mut tokens, linkage == ".extern"),
@@ -138,9 +137,10 @@ impl PtxText {
         described.collect()
     }
 
-    /// Returns true if the text has a kernel or a variable with that name.
+    /// Returns true if the text has a kernel or a variable with that name that the driver finds.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.kernels.contains(name) || self.variables.contains(name)
+        let kernel = self.kernels.get(name);
+        kernel.is_some_and(|(kernel, _)| !kernel.is_local) || self.variables.contains(name)
     }
 
     /// Lists the functions that are called, but neither the text nor the driver defines.

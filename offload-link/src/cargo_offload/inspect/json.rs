@@ -88,6 +88,7 @@ struct InspectedImage {
 struct InspectedKernel {
     symbol: String,
     name: String,
+    local: bool,
     arguments: Vec<InspectedArgument>,
     arguments_size: u32,
     max_threads: Option<u32>,
@@ -262,6 +263,7 @@ impl InspectedKernel {
         Self {
             symbol: kernel.name.clone(),
             name: shown_name(&kernel.name),
+            local: kernel.is_local,
             arguments: arguments.collect(),
             arguments_size: kernel.arguments_size,
             max_threads: kernel.max_threads,

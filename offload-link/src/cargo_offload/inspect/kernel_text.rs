@@ -16,6 +16,7 @@ pub(super) fn facts(kernel: &Kernel, triple: &str) -> String {
         false => ("shared memory", "local memory"),
     };
     let mut facts = Vec::new();
+    facts.extend(kernel.is_local.then(|| "static".to_owned()));
     let counts = [
         kernel.registers,
         kernel.scalar_registers,
