@@ -24,6 +24,7 @@ mod linker_large;
 mod linker_process;
 mod linker_programs;
 mod linker_registration;
+mod linker_scripts;
 mod linker_surroundings;
 mod linker_texts;
 mod linker_workspace;

@@ -43,6 +43,8 @@ pub(crate) struct InputFile {
     pub path: PathBuf,
     /// Index among the items of the command line.
     pub item: usize,
+    /// True if the item is a linker script that names this file.
+    pub in_script: bool,
     pub load: Load,
     pub kind: FileKind,
     pub units: Vec<Unit>,
@@ -65,6 +67,8 @@ pub(crate) enum FileKind {
     OffloadBinary,
     /// Bundles, of which a host linker reads one entry at most.
     Bundle,
+    /// A text that names other inputs.
+    LinkerScript,
     Other,
 }
 
@@ -142,6 +146,7 @@ impl InputFile {
         let file = Self {
             path,
             item,
+            in_script: false,
             load,
             kind,
             units,

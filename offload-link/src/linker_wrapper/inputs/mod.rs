@@ -9,6 +9,7 @@ pub(crate) mod host_part;
 pub(crate) mod image_bytes;
 pub(crate) mod images;
 pub(crate) mod libraries;
+pub(crate) mod linker_script;
 pub(crate) mod scan;
 pub(crate) mod seen;
 pub(crate) mod symbols;

@@ -15,6 +15,7 @@ use offload_formats::container::elf::{Elf, Machine};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadAt;
 use std::collections::HashMap;
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -22,81 +23,192 @@ use std::path::{Path, PathBuf};
 use crate::files::{self, Opened, open_member};
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::blocks::Blocks;
+use crate::linker_wrapper::inputs::libraries::Search;
+use crate::linker_wrapper::inputs::linker_script::{self, ScriptInput};
 use crate::linker_wrapper::inputs::seen::Seen;
-use crate::linker_wrapper::line::arguments::{Arguments, Item};
+use crate::linker_wrapper::line::arguments::{Arguments, Item, Load};
+use crate::linker_wrapper::line::family::Family;
 use crate::platform::is_absent;
 
+/// Largest depth of linker scripts that name each other.
+const MAX_SCRIPTS: usize = 8;
+
+/// Largest size of a linker script in bytes.
+const LARGEST_SCRIPT: u64 = 1 << 20;
+
+/// A scan of the command line.
+struct Scan<'a> {
+    arguments: &'a Arguments,
+    search: Option<Search>,
+    /// Compilers name libraries such as libgcc twice.
+    archives: HashMap<PathBuf, usize>,
+    inputs: Inputs,
+}
+
+/// Item of the command line that leads to a file.
+#[derive(Clone, Copy)]
+struct FileItem {
+    index: usize,
+    load: Load,
+    only_static: bool,
+    /// Number of linker scripts between the item and the file.
+    scripts: usize,
+}
+
+impl Scan<'_> {
+    fn item(&mut self, index: usize, item: &Item) -> Result<(), LinkError> {
+        let at = |load, only_static| FileItem {
+            index,
+            load,
+            only_static,
+            scripts: 0,
+        };
+        match item {
+            Item::File { path, load, .. } => match Opened::open(path) {
+                Ok(file) => self.file(path.clone(), file, at(*load, false)),
+                // The host linker does not find such a file, either.
+                Err(problem) if is_absent(&problem) => Ok(()),
+                Err(problem) => Err(LinkError::unopened(path, &problem)),
+            },
+            Item::Library {
+                name,
+                load,
+                only_static,
+                by_letter,
+                ..
+            } => match self.search().find(name, *only_static)? {
+                Some((path, file)) => self.file(path, file, at(*load, *only_static)),
+                None => {
+                    if *by_letter {
+                        let missing = &mut self.inputs.missing_library;
+                        missing.get_or_insert_with(|| name.clone());
+                    }
+                    Ok(())
+                }
+            },
+            _ => Ok(()),
+        }
+    }
+
+    fn search(&mut self) -> &Search {
+        let arguments = self.arguments;
+        self.search.get_or_insert_with(|| Search::new(arguments))
+    }
+
+    fn file(&mut self, path: PathBuf, file: File, at: FileItem) -> Result<(), LinkError> {
+        let inputs = &mut self.inputs;
+        let known = self.archives.get(&path);
+        if let Some(known) = known.and_then(|known| inputs.files.get(*known)) {
+            let mut again = known.again(at.index, at.load);
+            again.in_script = at.scripts > 0;
+            inputs.files.push(again);
+            return Ok(());
+        }
+        let blocks = match Blocks::of(&path, file) {
+            Ok(blocks) => blocks,
+            Err(problem) if problem.kind() == io::ErrorKind::IsADirectory => return Ok(()),
+            Err(problem) if is_stream(&problem) => {
+                if !self.arguments.compiles {
+                    inputs.note_unreadable(terminal(&*path).to_string(), problem.into());
+                }
+                return Ok(());
+            }
+            Err(problem) => return Err(LinkError::unopened(&path, &problem)),
+        };
+        let Some((mut kind, units)) = inputs.look(&path, &blocks)? else {
+            return Ok(());
+        };
+        let mut named = None;
+        if kind == FileKind::Other && self.arguments.family == Family::Gnu {
+            let size = blocks.size();
+            let text = (size <= LARGEST_SCRIPT).then(|| (&blocks).read_at(0, size));
+            named = text.flatten().and_then(linker_script::inputs);
+        }
+        match kind {
+            FileKind::Archive => {
+                self.archives.insert(path.clone(), inputs.files.len());
+            }
+            FileKind::Other if named.is_some() => kind = FileKind::LinkerScript,
+            _ => {}
+        }
+        let mut file = InputFile::new(path.clone(), (at.index, at.load), (kind, units), blocks);
+        file.in_script = at.scripts > 0;
+        inputs.files.push(file);
+        for name in named.into_iter().flatten() {
+            self.named(&path, &name, at)?;
+        }
+        Ok(())
+    }
+
+    /// Adds an input that a linker script names. Shared libraries have no device code to link, and every C library is a
+    /// script that names one, so files that are called so are not opened.
+    fn named(&mut self, script: &Path, name: &ScriptInput, at: FileItem) -> Result<(), LinkError> {
+        let at = FileItem {
+            scripts: at.scripts + 1,
+            ..at
+        };
+        if at.scripts > MAX_SCRIPTS {
+            return Ok(());
+        }
+        let found = match name {
+            ScriptInput::Library(name) => self.search().find(name, at.only_static)?,
+            ScriptInput::File(path) | ScriptInput::BelowRoot(path) if is_shared(path) => None,
+            ScriptInput::BelowRoot(path) => {
+                let mut whole = self.arguments.sysroot.clone().unwrap_or_default();
+                whole.push(path);
+                opened(whole.into())?
+            }
+            ScriptInput::File(path) => {
+                let beside = script.with_file_name(path);
+                match opened(path.clone())? {
+                    Some(found) => Some(found),
+                    None => match self.search().find_file(path)? {
+                        Some(found) => Some(found),
+                        None => opened(beside)?,
+                    },
+                }
+            }
+        };
+        match found {
+            Some((path, file)) => self.file(path, file, at),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Tells whether a file has the name of a shared library, such as `libc.so.6`.
+fn is_shared(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    name.ends_with(b".so") || name.windows(4).any(|part| part == b".so.")
+}
+
+/// Opens a file that may be missing.
+fn opened(path: PathBuf) -> Result<Option<(PathBuf, File)>, LinkError> {
+    match Opened::open(&path) {
+        Ok(file) => Ok(Some((path, file))),
+        Err(problem) if is_absent(&problem) => Ok(None),
+        Err(problem) => Err(LinkError::unopened(&path, &problem)),
+    }
+}
+
 impl Inputs {
-    /// Reads every input of the command line.
+    /// Reads every input of the command line, and those that linker scripts name.
     ///
     /// # Errors
     ///
     /// Fails if the system refuses to read an input that the host linker may read.
     pub(crate) fn scan(arguments: &Arguments) -> Result<Self, LinkError> {
-        let mut inputs = Self::default();
-        let mut search = None;
-        // Compilers name libraries such as libgcc twice.
-        let mut archives: HashMap<PathBuf, usize> = HashMap::new();
+        let mut scan = Scan {
+            arguments,
+            search: None,
+            archives: HashMap::new(),
+            inputs: Self::default(),
+        };
         for (index, item) in arguments.items.iter().enumerate() {
-            let (path, file, load) = match item {
-                Item::File { path, load, .. } => match Opened::open(path) {
-                    Ok(file) => (path.clone(), file, *load),
-                    // The host linker does not find such a file, either.
-                    Err(problem) if is_absent(&problem) => continue,
-                    Err(problem) => return Err(LinkError::unopened(path, &problem)),
-                },
-                Item::Library {
-                    name,
-                    load,
-                    only_static,
-                    by_letter,
-                    ..
-                } => {
-                    let search = search.get_or_insert_with(|| {
-                        crate::linker_wrapper::inputs::libraries::Search::new(arguments)
-                    });
-                    match search.find(name, *only_static)? {
-                        Some((path, file)) => (path, file, *load),
-                        None => {
-                            if *by_letter {
-                                inputs.missing_library.get_or_insert_with(|| name.clone());
-                            }
-                            continue;
-                        }
-                    }
-                }
-                _ => continue,
-            };
-            if let Some(known) = archives
-                .get(&path)
-                .and_then(|known| inputs.files.get(*known))
-            {
-                let again = known.again(index, load);
-                inputs.files.push(again);
-                continue;
-            }
-            let blocks = match Blocks::of(&path, file) {
-                Ok(blocks) => blocks,
-                Err(problem) if problem.kind() == io::ErrorKind::IsADirectory => continue,
-                Err(problem) if is_stream(&problem) => {
-                    if !arguments.compiles {
-                        inputs.note_unreadable(terminal(&*path).to_string(), problem.into());
-                    }
-                    continue;
-                }
-                Err(problem) => return Err(LinkError::unopened(&path, &problem)),
-            };
-            let Some((kind, units)) = inputs.look(&path, &blocks)? else {
-                continue;
-            };
-            if kind == FileKind::Archive {
-                archives.insert(path.clone(), inputs.files.len());
-            }
-            let file = InputFile::new(path, (index, load), (kind, units), blocks);
-            inputs.files.push(file);
+            scan.item(index, item)?;
         }
         files::check()?;
-        Ok(inputs)
+        Ok(scan.inputs)
     }
 
     /// Returns the format of a file and its units. A file that cannot be parsed has none and is recorded.

@@ -313,7 +313,8 @@ impl Link<'_> {
             if !for_devices && file.in_place.is_none() {
                 continue;
             }
-            let done = self.arguments.put(file.item, file.in_place.as_deref());
+            // A linker script stays as it is.
+            let done = !file.in_script && self.arguments.put(file.item, file.in_place.as_deref());
             // Otherwise it stays: the linker reads it or reports it.
             if let (false, Some(_)) = (done, &file.in_place) {
                 return Err(LinkError::Input {

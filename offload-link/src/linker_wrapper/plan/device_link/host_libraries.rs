@@ -23,10 +23,12 @@ pub(crate) fn host_libraries(arguments: &Arguments, inputs: &Inputs, way: Way) -
         }
     };
     for (index, item) in arguments.items.iter().enumerate() {
-        let file = inputs.files.iter().find(|file| file.item == index);
-        if way == Way::Own && file.is_some_and(InputFile::has_device_code) {
+        // More than one, if it is a linker script.
+        let mut files = inputs.files.iter().filter(|file| file.item == index);
+        if way == Way::Own && files.clone().any(InputFile::has_device_code) {
             continue;
         }
+        let file = files.next();
         match item {
             Item::File { path, .. } => {
                 let is_library = file.is_some_and(|file| match file.kind {

@@ -1,0 +1,165 @@
+//! Linker scripts as inputs: the files and libraries that they name.
+//!
+//! Specification: GNU ld's manual, "Commands Dealing with Files".
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::platform::os_string;
+
+/// First words of linker scripts. Other texts are not scripts: a compiler driver also has sources as inputs.
+const COMMANDS: [&[u8]; 13] = [
+    b"INPUT",
+    b"GROUP",
+    b"OUTPUT_FORMAT",
+    b"OUTPUT_ARCH",
+    b"OUTPUT",
+    b"TARGET",
+    b"SEARCH_DIR",
+    b"ENTRY",
+    b"EXTERN",
+    b"VERSION",
+    b"SECTIONS",
+    b"PHDRS",
+    b"MEMORY",
+];
+
+/// An input that a linker script names.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ScriptInput {
+    /// A path, or a name to search.
+    File(PathBuf),
+    /// A path below the root of the system.
+    BelowRoot(PathBuf),
+    /// A name after `-l`.
+    Library(OsString),
+}
+
+impl ScriptInput {
+    fn of(name: &[u8]) -> Self {
+        let name_of = |bytes: &[u8]| os_string(bytes.to_vec());
+        if let Some(library) = name.strip_prefix(b"-l") {
+            return Self::Library(name_of(library));
+        }
+        let below_root = name.strip_prefix(b"=");
+        match below_root.or_else(|| name.strip_prefix(b"$SYSROOT")) {
+            Some(rest) => Self::BelowRoot(name_of(rest).into()),
+            None => Self::File(name_of(name).into()),
+        }
+    }
+}
+
+/// Lists the inputs that a linker script names, in order; `None` if the text is not a linker script.
+pub(crate) fn inputs(text: &[u8]) -> Option<Vec<ScriptInput>> {
+    let mut words = Words { rest: text };
+    let mut word = words.next().filter(|first| COMMANDS.contains(first))?;
+    let mut inputs = Vec::new();
+    loop {
+        let names_inputs = matches!(word, b"INPUT" | b"GROUP");
+        let Some(next) = words.next() else {
+            return Some(inputs);
+        };
+        word = next;
+        if !matches!(word, b"(" | b"{") {
+            continue;
+        }
+        let mut depth = 1;
+        for word in words.by_ref() {
+            match word {
+                b"(" | b"{" => depth += 1,
+                b")" | b"}" => depth -= 1,
+                b"AS_NEEDED" => {}
+                _ if names_inputs => inputs.push(ScriptInput::of(word)),
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+    }
+}
+
+/// Words, quoted or not, and brackets.
+struct Words<'t> {
+    rest: &'t [u8],
+}
+
+impl<'t> Iterator for Words<'t> {
+    type Item = &'t [u8];
+
+    fn next(&mut self) -> Option<&'t [u8]> {
+        let is_separator = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b',' | b';');
+        loop {
+            let start = self.rest.iter().position(|byte| !is_separator(byte))?;
+            self.rest = &self.rest[start..];
+            let Some(comment) = self.rest.strip_prefix(b"/*") else {
+                break;
+            };
+            let end = comment.windows(2).position(|two| two == b"*/");
+            self.rest = end.map_or(&[][..], |end| &comment[end + 2..]);
+        }
+        if let Some(quoted) = self.rest.strip_prefix(b"\"") {
+            let size = quoted.iter().position(|byte| *byte == b'"')?;
+            self.rest = &quoted[size + 1..];
+            return Some(&quoted[..size]);
+        }
+        let is_bracket = |byte: &u8| b"(){}".contains(byte);
+        let ends = |byte: &u8| is_separator(byte) || is_bracket(byte) || *byte == b'"';
+        let size = match self.rest.iter().position(ends) {
+            Some(0) => 1,
+            size => size.unwrap_or(self.rest.len()),
+        };
+        let (word, rest) = self.rest.split_at(size);
+        self.rest = rest;
+        Some(word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_what_input_and_group_name() {
+        let file = |name: &str| ScriptInput::File(name.into());
+        let library = |name: &str| ScriptInput::Library(name.into());
+        for (text, expected) in [
+            (
+                "/* GNU ld script\n   INPUT(no.a) */\nOUTPUT_FORMAT(elf64-x86-64)\nGROUP ( /lib/libc.so.6 libc_nonshared.a  AS_NEEDED ( /lib64/ld.so ) )\n",
+                vec![
+                    file("/lib/libc.so.6"),
+                    file("libc_nonshared.a"),
+                    file("/lib64/ld.so"),
+                ],
+            ),
+            (
+                "INPUT(-lk,\"a b.o\")INPUT(c.o d.o);",
+                vec![library("k"), file("a b.o"), file("c.o"), file("d.o")],
+            ),
+            (
+                "INPUT ( =/lib/a.o $SYSROOT/b.o )",
+                vec![
+                    ScriptInput::BelowRoot("/lib/a.o".into()),
+                    ScriptInput::BelowRoot("/b.o".into()),
+                ],
+            ),
+            (
+                "SECTIONS { .data : { *(.data) INPUT } } GROUP(a.o",
+                vec![file("a.o")],
+            ),
+            ("ENTRY(main) ENTRY", Vec::new()),
+        ] {
+            assert_eq!(inputs(text.as_bytes()), Some(expected), "{text}");
+        }
+        for text in [
+            "",
+            "int INPUT(void);",
+            "/* a",
+            "\"",
+            "\"GROUP",
+            "#include <a.h>\nINPUT(a)",
+        ] {
+            assert_eq!(inputs(text.as_bytes()), None, "{text}");
+        }
+    }
+}
