@@ -32,7 +32,8 @@ const READS: [&str; 8] = [
 ];
 
 /// Words of the same shape that are no variables.
-const OTHERS: [&str; 15] = [
+const OTHERS: [&str; 19] = [
+    "AS_NEEDED",
     "CARGO_REGISTR",
     "CUDA_VERSION",
     "DRY_RUN",
@@ -46,7 +47,10 @@ const OTHERS: [&str; 15] = [
     "OFK_HIP",
     "OFK_LAST",
     "OTHER_LIBRARIES",
+    "OUTPUT_ARCH",
+    "OUTPUT_FORMAT",
     "RUNTIME_FOLDER",
+    "SEARCH_DIR",
     "VERSION_NUMBERS",
 ];
 

@@ -78,17 +78,6 @@ impl Search {
         }
     }
 
-    /// Finds and opens a file in the folders.
-    ///
-    /// # Errors
-    ///
-    /// Fails like [`Self::find`].
-    pub(crate) fn find_file(&self, name: &Path) -> Result<Option<(PathBuf, File)>, LinkError> {
-        let mut exact = OsString::from(":");
-        exact.push(name);
-        self.find(&exact, false)
-    }
-
     /// Finds and opens the file for `-l<name>`; on COFF hosts also an input without a folder. A missing file is left
     /// to the host linker's error.
     ///

@@ -15,6 +15,7 @@ use offload_formats::container::elf::{Elf, Machine};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadAt;
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -57,18 +58,17 @@ struct FileItem {
 
 impl Scan<'_> {
     fn item(&mut self, index: usize, item: &Item) -> Result<(), LinkError> {
-        let at = |load, only_static| FileItem {
+        let at = |load: &Load| FileItem {
             index,
-            load,
-            only_static,
+            load: *load,
+            only_static: false,
             scripts: 0,
         };
         match item {
-            Item::File { path, load, .. } => match Opened::open(path) {
-                Ok(file) => self.file(path.clone(), file, at(*load, false)),
+            Item::File { path, load, .. } => match opened(path.clone())? {
+                Some((path, file)) => self.file(path, file, at(load)),
                 // The host linker does not find such a file, either.
-                Err(problem) if is_absent(&problem) => Ok(()),
-                Err(problem) => Err(LinkError::unopened(path, &problem)),
+                None => Ok(()),
             },
             Item::Library {
                 name,
@@ -77,7 +77,14 @@ impl Scan<'_> {
                 by_letter,
                 ..
             } => match self.search().find(name, *only_static)? {
-                Some((path, file)) => self.file(path, file, at(*load, *only_static)),
+                Some((path, file)) => {
+                    let only_static = *only_static;
+                    let at = FileItem {
+                        only_static,
+                        ..at(load)
+                    };
+                    self.file(path, file, at)
+                }
                 None => {
                     if *by_letter {
                         let missing = &mut self.inputs.missing_library;
@@ -159,12 +166,13 @@ impl Scan<'_> {
                 opened(whole.into())?
             }
             ScriptInput::File(path) => {
-                let beside = script.with_file_name(path);
+                let mut exact = OsString::from(":");
+                exact.push(path);
                 match opened(path.clone())? {
                     Some(found) => Some(found),
-                    None => match self.search().find_file(path)? {
+                    None => match self.search().find(&exact, at.only_static)? {
                         Some(found) => Some(found),
-                        None => opened(beside)?,
+                        None => opened(script.with_file_name(path))?,
                     },
                 }
             }
