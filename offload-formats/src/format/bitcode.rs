@@ -29,7 +29,7 @@ use std::ops::Range;
 use super::bytes::{Cursor, OutOfBounds, ReadAt, record};
 use super::global_symbol::GlobalSymbol;
 use super::magic::Magic;
-use bitstream::{BitcodeRecord, BlockInfo, BlockItem, Keep, blocks, next_block};
+use bitstream::{BitcodeRecord, BlockInfo, BlockItem, Keep, blocks};
 
 pub use embedded::embedded_objects;
 pub use empty_functions::empty_functions;
@@ -196,7 +196,7 @@ pub(crate) fn end<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<u64> 
     let (mut end, mut has_module) = (None, false);
     let mut cursor = Cursor::new(data, blocks);
     // What follows may look like a block of another kind.
-    while let Ok(Some(block)) = next_block(&mut cursor) {
+    while let Ok(Some(block)) = bitstream::next_block(&mut cursor) {
         if !matches!(block.id, IDENTIFICATION | MODULE | STRTAB | SYMTAB) {
             break;
         }
