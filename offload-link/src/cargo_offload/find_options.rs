@@ -3,7 +3,7 @@
 use offload_formats::format::unpacked::Scratch;
 
 use super::error::CargoOffloadError;
-use super::images::{FindSettings, ImagePlaces};
+use super::images::FindSettings;
 use super::limit_option::LimitOption;
 use crate::decompressed::DecompressionLimit;
 
@@ -33,11 +33,8 @@ impl FindOptions {
     ///
     /// Fails as [`Self::limit`] does.
     pub(super) fn settings(&self, scratch: Scratch) -> Result<FindSettings, CargoOffloadError> {
-        let places = match self.search_data {
-            true => ImagePlaces::Everywhere,
-            false => ImagePlaces::Starts,
-        };
-        Ok(FindSettings::new(places, &self.limit()?, scratch))
+        let limit = self.limit()?;
+        Ok(FindSettings::new(self.search_data, &limit, scratch))
     }
 
     /// Returns a hint for a file without images.

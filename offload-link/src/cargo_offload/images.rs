@@ -69,18 +69,10 @@ pub(super) struct FilePart {
     pub(super) inventory: Inventory,
 }
 
-/// Places where images are found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ImagePlaces {
-    /// The starts of files, members and sections.
-    Starts,
-    /// Also the middle of data.
-    Everywhere,
-}
-
 /// Settings for the files of one command, and what is left of its limits.
 pub(super) struct FindSettings {
-    places: ImagePlaces,
+    /// True if images are also found in the middle of data.
+    search_data: bool,
     /// Limits for bundles and offload binaries.
     containers: Unpacking,
     /// Remaining bytes for members of zip files.
@@ -89,9 +81,9 @@ pub(super) struct FindSettings {
 
 impl FindSettings {
     /// Returns the settings of a command, which keeps unpacked containers in `scratch`.
-    pub(super) fn new(places: ImagePlaces, limit: &DecompressionLimit, scratch: Scratch) -> Self {
+    pub(super) fn new(search_data: bool, limit: &DecompressionLimit, scratch: Scratch) -> Self {
         Self {
-            places,
+            search_data,
             containers: Unpacking {
                 limit: limit.files(),
                 left: limit.files(),
@@ -131,9 +123,9 @@ impl FileImages {
     /// Finds the images of a part and adds it.
     fn add(&mut self, mut part: FilePart, nesting: &Nesting, settings: &mut FindSettings) {
         let cache = ReadCache::new(part.reading.part(0..part.size));
-        let mut inventory = match settings.places {
-            ImagePlaces::Starts => inventory(&cache, &mut settings.containers),
-            ImagePlaces::Everywhere => exhaustive_inventory(&cache, &mut settings.containers),
+        let mut inventory = match settings.search_data {
+            true => exhaustive_inventory(&cache, &mut settings.containers),
+            false => inventory(&cache, &mut settings.containers),
         };
         drop(cache);
         let is_other_file = !part.members.is_empty() && part.packed_size.is_none();
@@ -238,8 +230,7 @@ impl FileImages {
             return self.problems.push(prefix(&members) + &text);
         }
         let member = &packed.member;
-        let is_wanted =
-            |head: &[u8]| settings.places == ImagePlaces::Everywhere || may_contain_images(head);
+        let is_wanted = |head: &[u8]| settings.search_data || may_contain_images(head);
         match unpack_if(is_wanted, &around.reading, member, &mut settings.members) {
             Ok(Some(unpacked)) => {
                 let stored = member.content.end.saturating_sub(member.content.start);
