@@ -71,3 +71,27 @@ fn leaves_missing_files_to_the_host_linker() {
     assert!(!link.status.success(), "{text}");
     assert!(text.contains("lib/absent.o"), "{text}");
 }
+
+#[test]
+fn refuses_bundles_with_host_code_in_scripts() {
+    let Some(project) = project() else { return };
+    let bundle = project
+        .command(env!("CARGO_BIN_EXE_offload-bundler"))
+        .args([
+            "-type=bc",
+            "-input=one.o",
+            "-input=two.o",
+            "-output=k.bundle",
+        ])
+        .arg("-targets=host-x86_64-unknown-linux-gnu,openmp-x86_64-pc-linux-gnu")
+        .output()
+        .unwrap();
+    assert!(bundle.status.success(), "{bundle:?}");
+    project.write("lib/libbundle.a", "INPUT(k.bundle)\n");
+    let line = ["main.o", "-Llib", "-lregions", "-lbundle"];
+    let link = project.clang(&line).output().unwrap();
+    let text = String::from_utf8_lossy(&link.stderr);
+    let error = "error: k.bundle: cannot replace it in a linker script\nhint: name the file in an argument of its own\n";
+    assert!(text.contains(error), "{text}");
+    assert!(!project.path("a.out").exists());
+}

@@ -317,11 +317,15 @@ impl Link<'_> {
             let done = !file.in_script && self.arguments.put(file.item, file.in_place.as_deref());
             // Otherwise it stays: the linker reads it or reports it.
             if let (false, Some(_)) = (done, &file.in_place) {
+                let place = if file.in_script {
+                    "in a linker script"
+                } else {
+                    "on the command line"
+                };
+                let hint = "name the file in an argument of its own";
                 return Err(LinkError::Input {
                     from: terminal(&*file.path).to_string(),
-                    source: "cannot replace it on the command line\n\
-                             hint: name the file in an argument of its own"
-                        .into(),
+                    source: format!("cannot replace it {place}\nhint: {hint}").into(),
                 });
             }
         }
