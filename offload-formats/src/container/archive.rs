@@ -29,7 +29,8 @@ mod write;
 use object::read::archive::ArchiveFile;
 use std::ops::Range;
 
-use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, View};
+use crate::container::view::View;
+use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
 use crate::format::magic::Magic;
 use member::{MemberHeader, TERMINATOR, decimal, padding};
 

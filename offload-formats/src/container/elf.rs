@@ -16,7 +16,8 @@ use std::ops::Range;
 use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endianness, elf};
 
-use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, View};
+use crate::container::view::View;
+use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
 
 mod edit;
 mod entries;

@@ -57,6 +57,7 @@ mod sizes;
 mod symbols;
 #[cfg(feature = "tools")]
 pub mod verify;
+mod view;
 
 pub use find::{
     FindError, FindProblem, FoundImage, FoundItem, INFLATE_LIMIT, Standing, find, find_within,

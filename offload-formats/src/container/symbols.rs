@@ -13,7 +13,8 @@ use super::elf::{self, Binding, Elf, ElfError, SymbolPlace};
 use crate::format::bitcode;
 use object::ReadRef;
 
-use crate::format::bytes::{ReadAt, View};
+use crate::container::view::View;
+use crate::format::bytes::ReadAt;
 use crate::format::global_symbol::GlobalSymbol;
 use crate::format::magic::Magic;
 

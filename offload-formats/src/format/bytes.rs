@@ -6,12 +6,14 @@
 //!
 //! No field of a file sizes an allocation, and fields are added with overflow checks.
 
-use std::cell::RefCell;
 use std::fmt;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::BufRead;
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::rc::Rc;
+
+mod read_cache;
+
+pub use read_cache::{ReadCache, Source};
 
 /// A range that exceeds its container, or could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,117 +107,22 @@ impl<'d> ReadAt<'d> for &'d [u8] {
     }
 
     fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {
-        object::ReadRef::read_bytes_at(self, offset, size).ok()
+        let start = usize::try_from(offset).ok()?;
+        self.get(start..)?.get(..usize::try_from(size).ok()?)
     }
 
     fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'d [u8]> {
-        object::ReadRef::read_bytes_at_until(self, range, delimiter).ok()
+        let (start, end) = (range.start.try_into().ok()?, range.end.try_into().ok()?);
+        let bytes = self.get::<Range<usize>>(start..end)?;
+        bytes.get(..place_of(delimiter, bytes)?)
     }
 }
 
-/// A file, or anything else that reads at offsets, with the parts of it that were read.
-///
-/// A part stays in memory until the cache is dropped, unless it was read by [`ReadAt::read_once`].
-///
-/// Not generic: parsers are compiled once for the caches of all sources.
-pub struct ReadCache {
-    cache: object::ReadCache<Positioned>,
-    source: Rc<RefCell<dyn Source>>,
-}
-
-impl fmt::Debug for ReadCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadCache").finish_non_exhaustive()
-    }
-}
-
-/// A source of bytes for a [`ReadCache`].
-pub trait Source {
-    /// Returns how many bytes there are, or `None` if that cannot be read.
-    fn size(&mut self) -> Option<u64>;
-
-    /// Fills `buffer` with the bytes from `offset` on; `None` if there are fewer or reading fails.
-    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> Option<()>;
-}
-
-impl<S: Read + Seek> Source for S {
-    fn size(&mut self) -> Option<u64> {
-        self.seek(SeekFrom::End(0)).ok()
-    }
-
-    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> Option<()> {
-        self.seek(SeekFrom::Start(offset)).ok()?;
-        self.read_exact(buffer).ok()
-    }
-}
-
-impl ReadCache {
-    /// Creates an empty cache.
-    pub fn new(source: impl Source + 'static) -> Self {
-        let source: Rc<RefCell<dyn Source>> = Rc::new(RefCell::new(source));
-        let cache = object::ReadCache::new(Positioned {
-            source: Rc::clone(&source),
-            position: 0,
-            size: None,
-        });
-        Self { cache, source }
-    }
-}
-
-impl<'d> ReadAt<'d> for &'d ReadCache {
-    fn size(self) -> Option<u64> {
-        object::ReadRef::len(&self.cache).ok()
-    }
-
-    fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {
-        object::ReadRef::read_bytes_at(&self.cache, offset, size).ok()
-    }
-
-    fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'d [u8]> {
-        object::ReadRef::read_bytes_at_until(&self.cache, range, delimiter).ok()
-    }
-
-    fn read_once(self, buffer: &mut [u8], offset: u64) -> Option<()> {
-        self.source.borrow_mut().read_exact_at(buffer, offset)
-    }
-}
-
-/// Adapts a [`Source`] to the crate `object`.
-struct Positioned {
-    source: Rc<RefCell<dyn Source>>,
-    position: u64,
-    /// Size of the source; determined once.
-    size: Option<u64>,
-}
-
-impl object::ReadCacheOps for Positioned {
-    fn len(&mut self) -> Result<u64, ()> {
-        if self.size.is_none() {
-            self.size = self.source.borrow_mut().size();
-        }
-        self.size.ok_or(())
-    }
-
-    fn seek(&mut self, position: u64) -> Result<u64, ()> {
-        self.position = position;
-        Ok(position)
-    }
-
-    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ()> {
-        let left = self.len()?.saturating_sub(self.position);
-        let count = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
-        self.read_exact(buffer.get_mut(..count).ok_or(())?)?;
-        Ok(count)
-    }
-
-    fn read_exact(&mut self, buffer: &mut [u8]) -> Result<(), ()> {
-        let mut source = self.source.borrow_mut();
-        let read = source.read_exact_at(buffer, self.position);
-        read.ok_or(())?;
-        drop(source);
-        self.position = self.position.saturating_add(buffer.len() as u64);
-        Ok(())
-    }
+/// Returns the index of the first `delimiter`. The standard library searches several bytes at once.
+fn place_of(delimiter: u8, bytes: &[u8]) -> Option<usize> {
+    let mut rest = bytes;
+    let place = rest.skip_until(delimiter).ok()?.checked_sub(1)?;
+    (bytes.get(place) == Some(&delimiter)).then_some(place)
 }
 
 /// A position in a range of some data, from which fields are read in order.
@@ -496,33 +403,6 @@ impl<'d, R: ReadAt<'d>> ReadAt<'d> for Window<R> {
     }
 }
 
-/// A [`Window`] for the parsers of the crate `object`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct View<R>(Window<R>);
-
-impl<R> View<R> {
-    pub(crate) fn new<'d>(data: R, range: Range<u64>) -> Self
-    where
-        R: ReadAt<'d>,
-    {
-        Self(Window::new(data, range))
-    }
-}
-
-impl<'d, R: ReadAt<'d>> object::ReadRef<'d> for View<R> {
-    fn len(self) -> Result<u64, ()> {
-        self.0.size().ok_or(())
-    }
-
-    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'d [u8], ()> {
-        self.0.read_at(offset, size).ok_or(())
-    }
-
-    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'d [u8], ()> {
-        self.0.read_until(range, delimiter).ok_or(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -599,5 +479,26 @@ mod tests {
         assert_eq!(window.read_at(u64::MAX, 1), None);
         assert_eq!(window.read_until(0..4, b'B'), Some(&b"A"[..]));
         assert_eq!(window.read_until(0..5, b'y'), None);
+    }
+
+    #[test]
+    fn reads_parts_of_slices() {
+        for (range, delimiter, expected) in [
+            (2..20, 1, Some(&b"AB"[..])),
+            (2..5, 1, Some(b"AB")),
+            (2..4, 1, None),
+            (4..4, 1, None),
+            (2..21, 1, None),
+            (4..2, 1, None),
+            (18..20, b'y', Some(b"")),
+            (19..20, b'x', None),
+        ] {
+            assert_eq!(BYTES.read_until(range.clone(), delimiter), expected);
+        }
+        assert_eq!(BYTES.read_at(18, 2), Some(&b"yy"[..]));
+        assert_eq!(BYTES.read_at(20, 0), Some(&[][..]));
+        for (offset, size) in [(18, 3), (21, 0), (u64::MAX, 1), (1, u64::MAX)] {
+            assert_eq!(BYTES.read_at(offset, size), None);
+        }
     }
 }

@@ -11,7 +11,10 @@
 //! Specification: <https://llvm.org/docs/AMDGPUUsage.html#amdgpu-elf-header>, "AMDGPU `EF_AMDGPU_MACH` Values" (LLVM 22).
 //! NVIDIA documents no flags; `nvcc` of CUDA 12.4 and 13.5 writes these.
 
-use object::elf::{EM_AMDGPU, EM_CUDA, Machine};
+/// `e_machine` of AMD's images.
+const EM_AMDGPU: u16 = 224;
+/// `e_machine` of NVIDIA's images.
+const EM_CUDA: u16 = 190;
 
 /// Bits 0–7 of AMD's flags, by processor.
 const AMD_MACHINES: [(&str, u8); 55] = [
@@ -86,7 +89,7 @@ pub fn amd_machine(processor: &str) -> Option<u32> {
 #[must_use]
 pub fn processor_of(machine: u16, flags: u32) -> Option<String> {
     let [low, second, third, _] = flags.to_le_bytes();
-    match Machine(machine) {
+    match machine {
         EM_AMDGPU => {
             let row = AMD_MACHINES.iter().find(|(_, number)| *number == low);
             row.map(|(name, _)| (*name).to_owned())
@@ -103,7 +106,7 @@ pub fn processor_of(machine: u16, flags: u32) -> Option<String> {
 #[must_use]
 pub fn target_id_of(machine: u16, flags: u32, abi_version: u8) -> Option<String> {
     let mut target_id = processor_of(machine, flags)?;
-    if Machine(machine) == EM_AMDGPU {
+    if machine == EM_AMDGPU {
         for (feature, v3, v4) in [("sramecc", 9, 10), ("xnack", 8, 8)] {
             let setting = match abi_version {
                 CODE_OBJECT_V3 if flags >> v3 & 1 == 1 => 3,

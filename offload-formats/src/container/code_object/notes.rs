@@ -8,7 +8,8 @@ use object::elf::{FileHeader64, NoteType, PT_NOTE, ProgramHeader64, SHT_NOTE, Se
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _, SectionHeader as _};
 
 use super::CodeObjectError;
-use crate::format::bytes::{ReadAt, View};
+use crate::container::view::View;
+use crate::format::bytes::ReadAt;
 use crate::format::msgpack::MsgpackReader;
 
 const OWNER: &[u8] = b"AMDGPU";

@@ -10,7 +10,8 @@ use super::headers::{CoffForm, headers, out_of_bounds, record};
 use super::image::Image;
 use super::part::EditedCoffSection;
 use super::symbols::{EditedCoffSymbol, read_symbols};
-use crate::format::bytes::{OutOfBounds, ReadAt, View};
+use crate::container::view::View;
+use crate::format::bytes::{OutOfBounds, ReadAt};
 use crate::format::pieces::Piece;
 
 /// A COFF file to edit. Symbols keep their old indices.

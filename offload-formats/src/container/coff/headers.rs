@@ -6,7 +6,8 @@ use object::read::coff::{CoffHeader, SectionTable};
 use object::{LittleEndian as LE, pe};
 
 use super::error::CoffError;
-use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, View};
+use crate::container::view::View;
+use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
 
 /// The forms of COFF files.
 #[derive(Clone, Copy, Debug)]

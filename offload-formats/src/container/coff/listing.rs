@@ -9,7 +9,8 @@ use object::{LittleEndian as LE, ReadRef as _, U32, pe};
 
 use super::error::CoffError;
 use super::headers::{CoffForm, headers};
-use crate::format::bytes::{OutOfBounds, ReadAt, View};
+use crate::container::view::View;
+use crate::format::bytes::{OutOfBounds, ReadAt};
 
 /// The sections of a COFF file.
 pub(in crate::container) struct Listing<'d, R> {

@@ -6,7 +6,8 @@ use object::read::elf::{FileHeader, NoteIterator, ProgramHeader as _};
 use object::{Endianness, elf};
 
 use super::{Elf, ElfError, Headers};
-use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, View};
+use crate::container::view::View;
+use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
 
 /// A note of an ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

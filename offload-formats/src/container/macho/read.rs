@@ -7,7 +7,8 @@ use object::read::{FileKind, Result};
 use object::{BigEndian, Endianness, ReadRef, macho};
 
 use super::{MachOError, MachOSection, Slice};
-use crate::format::bytes::{ReadAt, View};
+use crate::container::view::View;
+use crate::format::bytes::ReadAt;
 
 /// Segment of sections that linkers leave out: Mach-O has no rule, so it is that of LLVM's own
 /// bitcode, which ld64 and lld drop.

@@ -9,7 +9,8 @@ use super::super::{Elf, ElfError, ElfSection, ElfWriteError, Headers};
 use super::form::{ElfForm, SHT_CREL};
 use super::symbols::Symbols;
 use crate::container::edit::NewSection;
-use crate::format::bytes::{OutOfBounds, ReadAt, View};
+use crate::container::view::View;
+use crate::format::bytes::{OutOfBounds, ReadAt};
 use crate::format::pieces::Piece;
 
 /// An ELF file to edit. Sections and symbols keep their old indices.
