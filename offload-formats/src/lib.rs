@@ -24,14 +24,13 @@
 //! | `tools` | parts that build scripts do not need: images in Mach-O files, offload binaries as YAML, writing of text bundles, bundles in object files, objects that embed images, registrations in C, as LLVM IR and for SYCL |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[doc(hidden)]
-pub mod by_name;
 pub mod container;
-pub mod escape;
-pub mod format;
-pub mod md5;
-pub mod names;
 pub mod registration;
+
+#[doc(hidden)]
+pub use offload_formats_core::by_name;
+#[doc(inline)]
+pub use offload_formats_core::{escape, format, md5, names};
 
 /// The README's example compiles.
 #[cfg(doctest)]

@@ -20,14 +20,7 @@ use super::fields::{Fields, SectionHeader, elf_header};
 use super::large::ImagePlacement;
 use crate::format::pieces::Piece;
 
-/// A host whose linker reads the object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DataHost {
-    /// ELF of a 64-bit little-endian machine.
-    Elf(Machine),
-    /// COFF of x86-64.
-    Coff,
-}
+pub use offload_formats_core::names::host::DataHost;
 
 /// A section of data and its symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -34,6 +34,8 @@ pub use error::ElfError;
 pub use notes::ElfNote;
 pub use rename::{rename_section, rename_symbols};
 pub use symbols::{Binding, ElfSymbol, SymbolPlace, SymbolTable};
+#[cfg(feature = "tools")]
+pub(super) use write::check;
 pub use write::{ElfWriteError, Machine};
 
 /// Type of sections of offload binaries.
@@ -145,12 +147,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
         headers: impl Fn(&'d [H::SectionHeader]) -> Headers<'d>,
     ) -> Result<Self, ElfError> {
         let size = size_of::<H>() as u64;
-        let missing = OutOfBounds {
-            what: "file header",
-            offset: range.start,
-            size,
-            end: range.end,
-        };
+        let missing = OutOfBounds::new("file header", range.start, size, range.end);
         let short = (bytes.len() as u64) < size;
         let Some(header) = H::parse(bytes).ok().filter(|_| !short) else {
             // Magic and class are valid, so the version is not.
@@ -177,12 +174,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
                 "section header table",
                 count.saturating_mul(expected as u64),
             );
-            ElfError::Outside(OutOfBounds {
-                what,
-                offset,
-                size,
-                end: range.end,
-            })
+            ElfError::Outside(OutOfBounds::new(what, offset, size, range.end))
         })?;
         Ok(Self {
             file_type: header.e_type(endian).0,

@@ -17,7 +17,7 @@ use std::fmt;
 
 use object::{elf, macho, pe};
 
-use super::elf::{ElfWriteError, Machine, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING};
+use super::elf::{ElfWriteError, Machine, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, check};
 use crate::format::bytes::Alignment;
 use crate::format::pieces::{self, Piece};
 use crate::names::Triple;
@@ -184,7 +184,7 @@ pub fn embed_bytes(host: Host, flavor: Flavor, content: &[u8]) -> Result<Vec<u8>
 ///
 /// Fails if objects for that machine cannot be written.
 pub fn elf_object(machine: Machine, offload_binaries: &[u8]) -> Result<Vec<u8>, ElfWriteError> {
-    machine.check()?;
+    check(machine)?;
     let host = Host::of_machine(machine);
     let object = embed_bytes(host, Flavor::Excluded, offload_binaries);
     object.map_err(|EmbedError::TooLarge { size: value }| ElfWriteError::TooLarge { value })

@@ -32,6 +32,7 @@ use crate::format::offload_binary::{self, BinaryEntry, OffloadBinary};
 use crate::format::unpacked::Unpacked;
 
 pub use error::{FindError, FindProblem};
+pub use offload_formats_core::settings::INFLATE_LIMIT;
 
 /// An image and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,9 +111,6 @@ enum Look {
     /// Every image.
     All,
 }
-
-/// Default limit on what is decompressed in memory, in bytes.
-pub const INFLATE_LIMIT: u64 = 1 << 30;
 
 /// Finds every image in `data`, and lists what it did not search: members of thin archives, and
 /// objects of WebAssembly and AIX. Files of other formats contain no images.
@@ -452,12 +450,9 @@ impl<'d, R: ReadAt<'d>> ImageFinder<'_, R> {
             let size = inflated.size();
             self.unpacking.left = self.unpacking.left.saturating_sub(size);
             let whole = OffloadBinary::parse(&inflated.open(), 0, size);
-            let whole = whole.map_err(|problem| FindProblem::Inflated {
-                section,
-                problem: offload_binary::OffloadBinaryError {
-                    index: binary,
-                    ..problem
-                },
+            let whole = whole.map_err(|mut problem| {
+                problem.index = binary;
+                FindProblem::Inflated { section, problem }
             })?;
             let place = (section, binary, standing);
             self.push(whole, Some(&inflated), place);

@@ -21,7 +21,6 @@ use std::ops::Range;
 use object::elf;
 
 use super::elf::Machine;
-use super::sizes;
 use crate::format::{
     bundles,
     bytes::{Alignment, ReadAt},
@@ -30,15 +29,9 @@ use crate::format::{
     offload_binary::OffloadBinary,
 };
 
-/// Option of the tools, without dashes.
-pub const LARGE_OPTION: &str = "large-images";
-
-/// Environment variable that applies if the option is missing.
-pub const LARGE_VARIABLE: &str = "OFFLOAD_LARGE_IMAGES";
-
-/// Default for the largest total of images in usual sections, in bytes. Code reaches twice as much: the rest is for the
-/// program's own code and data.
-const LARGEST_USUAL: u64 = 1 << 30;
+pub use offload_formats_core::settings::large_images::{
+    LARGE_OPTION, LARGE_VARIABLE, largest_usual,
+};
 
 /// Name of sections of large read-only data, and start of the longer names.
 pub(crate) const LARGE_SECTION: &str = ".lrodata";
@@ -123,17 +116,6 @@ impl fmt::Display for ImagesTooLarge {
 }
 
 impl std::error::Error for ImagesTooLarge {}
-
-/// Reads the largest total of images in usual sections, in bytes: the value of the option, or else of the variable, or
-/// else 1 GiB.
-///
-/// # Errors
-///
-/// Returns a message if the value is not a size.
-pub fn largest_usual(option: Option<&str>, variable: Option<&str>) -> Result<u64, String> {
-    let names = [LARGE_OPTION, LARGE_VARIABLE];
-    Ok(sizes::setting(names, option, variable)?.unwrap_or(LARGEST_USUAL))
-}
 
 /// Returns the usual name of a section of images: `.hip_fatbin` for `.lrodata.hip_fatbin`. Returns `.lrodata` as it is.
 pub(crate) fn usual_name(name: &[u8]) -> &[u8] {

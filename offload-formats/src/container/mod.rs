@@ -33,7 +33,6 @@ pub mod bundles;
 pub mod code_object;
 pub mod coff;
 pub mod data_object;
-pub mod decompression_limit;
 #[cfg(feature = "tools")]
 pub mod device_archive;
 pub mod device_library;
@@ -53,7 +52,6 @@ pub mod object_bundle;
 #[cfg(feature = "tools")]
 pub mod prune;
 pub(crate) mod relocatable;
-mod sizes;
 mod symbols;
 #[cfg(feature = "tools")]
 pub mod verify;
@@ -64,4 +62,6 @@ pub use find::{
     images, images_within, link_inputs,
 };
 pub use macho::MachOError;
+#[doc(inline)]
+pub use offload_formats_core::settings::decompression_limit;
 pub use symbols::{SymbolsError, definitions, symbols};

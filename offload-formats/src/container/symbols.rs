@@ -76,11 +76,12 @@ fn of_elf<'d, R: ReadAt<'d>>(
     let global = symbols
         .iter()
         .filter(|symbol| symbol.binding != Binding::Local);
-    let symbols = global.map(|symbol| GlobalSymbol {
-        name: symbol.name,
-        defined: symbol.place != SymbolPlace::Undefined,
-        weak: symbol.binding == Binding::Weak,
-        hidden: symbol.hidden,
+    let symbols = global.map(|symbol| {
+        let mut found = GlobalSymbol::undefined(symbol.name);
+        found.defined = symbol.place != SymbolPlace::Undefined;
+        found.weak = symbol.binding == Binding::Weak;
+        found.hidden = symbol.hidden;
+        found
     });
     Ok(symbols.collect())
 }
@@ -103,12 +104,9 @@ fn of_coff<'d, R: ReadRef<'d>, H: CoffHeader>(
         } else {
             continue;
         };
-        symbols.push(GlobalSymbol {
-            name: symbol.name(table.strings())?,
-            defined,
-            weak,
-            hidden: false,
-        });
+        let mut found = GlobalSymbol::undefined(symbol.name(table.strings())?);
+        (found.defined, found.weak) = (defined, weak);
+        symbols.push(found);
     }
     Ok(symbols)
 }

@@ -30,14 +30,7 @@ use crate::container::relocatable::{
 use crate::format::offload_entry;
 use crate::format::pieces::{Embedded, Piece};
 
-/// The C runtime of a Windows host, which determines the section of constructors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum WindowsAbi {
-    /// Microsoft's, also with clang.
-    Msvc,
-    /// MinGW's, with GNU ld and lld.
-    Gnu,
-}
+pub use offload_formats_core::names::host::WindowsAbi;
 
 impl OpenMp<'_> {
     /// Writes the object for an x86-64 Windows host.

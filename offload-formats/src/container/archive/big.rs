@@ -25,7 +25,7 @@ use super::member::{ArchiveMember, TERMINATOR, decimal, padding};
 use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, record};
 
 record! {
-    struct FileHeader, "big archive header", 128 bytes {
+    pub(crate) struct FileHeader, "big archive header", 128 bytes {
         0x00 magic: [u8; 8],
         0x08 table: [u8; 20],
         0x1c index: [u8; 20],
@@ -37,7 +37,7 @@ record! {
 }
 
 record! {
-    struct BigMemberHeader, "member header", 112 bytes {
+    pub(crate) struct BigMemberHeader, "member header", 112 bytes {
         0x00 size: [u8; 20],
         0x14 next: [u8; 20],
         0x28 previous: [u8; 20],

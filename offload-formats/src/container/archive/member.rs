@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::format::bytes::record;
 
 record! {
-    struct MemberHeader, "member header", 60 bytes {
+    pub(crate) struct MemberHeader, "member header", 60 bytes {
         0x00 name: [u8; 16],
         0x10 date: [u8; 12],
         0x1c owner: [u8; 6],

@@ -103,12 +103,9 @@ pub(super) fn out_of_bounds(
     count: u32,
     size: usize,
 ) -> OutOfBounds {
-    OutOfBounds {
-        what,
-        offset: range.start.saturating_add(place),
-        size: u64::from(count).saturating_mul(size as u64),
-        end: range.end,
-    }
+    let offset = range.start.saturating_add(place);
+    let size = u64::from(count).saturating_mul(size as u64);
+    OutOfBounds::new(what, offset, size, range.end)
 }
 
 /// Reads a record at `place`, from the start of the range.
@@ -124,13 +121,5 @@ pub(super) fn record<'d, T: object::Pod, R: ReadAt<'d>>(
     let bytes = cursor.read(size, what)?;
     let record = object::pod::from_bytes(bytes).map(|(record, _)| record);
     let end = range.end;
-    record.map_err(|()| {
-        OutOfBounds {
-            what,
-            offset,
-            size,
-            end,
-        }
-        .into()
-    })
+    record.map_err(|()| OutOfBounds::new(what, offset, size, end).into())
 }

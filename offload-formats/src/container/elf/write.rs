@@ -2,65 +2,18 @@
 
 use std::fmt;
 
-use object::elf;
+use offload_formats_core::names::host::MACHINES;
 
 use super::ElfError;
 
-/// A host's machine, as the headers of its objects name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Machine {
-    /// `e_machine`.
-    pub number: u16,
-    /// `e_flags`; some linkers refuse objects whose flags differ.
-    pub flags: u32,
-}
-
-/// Architectures of triples, with their machine and the flags of Linux distributions.
-const MACHINES: [(&str, Machine); 4] = [
-    ("x86_64", Machine::X86_64),
-    ("aarch64", Machine::AARCH64),
-    ("riscv64", Machine::RISCV64),
-    ("powerpc64le", Machine::POWERPC64LE),
-];
+pub use offload_formats_core::names::host::Machine;
 
 #[cfg(feature = "tools")]
-impl Machine {
-    /// Returns an error unless objects for it can be written.
-    pub(in crate::container) fn check(self) -> Result<(), ElfWriteError> {
-        let number = self.number;
-        let known = MACHINES.iter().any(|(_, known)| known.number == number);
-        known.then_some(()).ok_or(ElfWriteError::Machine { number })
-    }
-
-    /// Returns the machine of a host; `None` if objects for it cannot be written.
-    #[must_use]
-    pub fn of(triple: &crate::names::Triple) -> Option<Self> {
-        let row = MACHINES.iter().find(|(arch, _)| *arch == triple.arch());
-        row.map(|(_, machine)| *machine)
-    }
-}
-
-impl Machine {
-    /// x86-64.
-    pub const X86_64: Self = Self {
-        number: elf::EM_X86_64.0,
-        flags: 0,
-    };
-    /// AArch64, little-endian.
-    pub const AARCH64: Self = Self {
-        number: elf::EM_AARCH64.0,
-        flags: 0,
-    };
-    /// RISC-V with compressed instructions and hardware floating point of double precision.
-    pub const RISCV64: Self = Self {
-        number: elf::EM_RISCV.0,
-        flags: 5,
-    };
-    /// POWER, little-endian, second version of the ABI.
-    pub const POWERPC64LE: Self = Self {
-        number: elf::EM_PPC64.0,
-        flags: 2,
-    };
+/// Returns an error unless objects for a machine can be written.
+pub(in crate::container) fn check(machine: Machine) -> Result<(), ElfWriteError> {
+    let number = machine.number;
+    let known = MACHINES.iter().any(|(_, known)| known.number == number);
+    known.then_some(()).ok_or(ElfWriteError::Machine { number })
 }
 
 /// Reason why an ELF file cannot be written.

@@ -85,14 +85,14 @@ const NUM_BARRIERS: u8 = 0x4c;
 
 record! {
     /// A number of the function with that symbol of `.symtab`.
-    struct OfFunction, "value", 8 bytes {
+    pub(crate) struct OfFunction, "value", 8 bytes {
         0x0 symbol: u32,
         0x4 number: u32,
     }
 }
 
 record! {
-    struct Threads, "value", 12 bytes {
+    pub(crate) struct Threads, "value", 12 bytes {
         0x0 x: u32,
         0x4 y: u32,
         0x8 z: u32,
@@ -101,7 +101,7 @@ record! {
 
 record! {
     /// The index is 0. `packed` also has the pointee's alignment and space, and the constant bank.
-    struct Parameter, "value", 12 bytes {
+    pub(crate) struct Parameter, "value", 12 bytes {
         0x0 index: u32,
         0x4 ordinal: u16,
         0x6 offset: u16,

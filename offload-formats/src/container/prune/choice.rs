@@ -145,7 +145,6 @@ impl PruneChoice {
                 let name = entry.processor.replacen("sm_", "compute_", 1);
                 !self.names.iter().any(|wanted| is_named(&name, wanted))
             }
-            (FatbinKind::Other(_), _) => true,
             (FatbinKind::Cubin, ChoiceMode::Drop) => {
                 let name = &entry.processor;
                 !self.names.iter().any(|wanted| is_named(name, wanted))
@@ -157,6 +156,7 @@ impl PruneChoice {
                         || is_substitute(&entry.processor, wanted, &cubins)
                 })
             }
+            (_, ChoiceMode::Keep | ChoiceMode::Drop) => true,
         });
         kept.collect()
     }

@@ -11,7 +11,7 @@ use crate::container::elf::Elf;
 use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, record};
 
 record! {
-    struct FileHeader64, "file header", 64 bytes {
+    pub(crate) struct FileHeader64, "file header", 64 bytes {
         0x00 ident: [u8; 16],
         0x10 file_type: u16,
         0x12 machine: u16,
@@ -30,7 +30,7 @@ record! {
 }
 
 record! {
-    struct ProgramHeader64, "program header", 56 bytes {
+    pub(crate) struct ProgramHeader64, "program header", 56 bytes {
         0x00 kind: u32,
         0x04 flags: u32,
         0x08 offset: u64,
@@ -43,7 +43,7 @@ record! {
 }
 
 record! {
-    struct SectionHeader64, "section header", 64 bytes {
+    pub(crate) struct SectionHeader64, "section header", 64 bytes {
         0x00 name: u32,
         0x04 kind: u32,
         0x08 flags: u64,
@@ -58,7 +58,7 @@ record! {
 }
 
 record! {
-    struct Relocation64, "relocation", 24 bytes {
+    pub(crate) struct Relocation64, "relocation", 24 bytes {
         0x00 address: u64,
         0x08 info: u64,
         0x10 addend: u64,
@@ -66,7 +66,7 @@ record! {
 }
 
 record! {
-    struct Symbol64, "symbol", 24 bytes {
+    pub(crate) struct Symbol64, "symbol", 24 bytes {
         0x00 name: u32,
         0x04 info: [u8; 1],
         0x05 other: [u8; 1],
@@ -77,7 +77,7 @@ record! {
 }
 
 record! {
-    struct DynamicEntry, "dynamic entry", 16 bytes {
+    pub(crate) struct DynamicEntry, "dynamic entry", 16 bytes {
         0x00 tag: u64,
         0x08 value: u64,
     }

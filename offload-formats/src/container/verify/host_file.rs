@@ -9,7 +9,7 @@ use crate::container::elf::{Elf, ElfSection, ElfSymbol, SymbolTable};
 use crate::format::bytes::{Cursor, ReadAt, record};
 
 record! {
-    struct AddedRelocation, "relocation", 24 bytes {
+    pub(crate) struct AddedRelocation, "relocation", 24 bytes {
         0x00 address: u64,
         0x08 info: u64,
         0x10 addend: u64,

@@ -10,7 +10,7 @@ const HALF: u8 = 3;
 const SIZED: u8 = 4;
 
 record! {
-    struct RecordHeader, "record", 4 bytes {
+    pub(crate) struct RecordHeader, "record", 4 bytes {
         0x0 format: [u8; 1],
         0x1 attribute: [u8; 1],
         0x2 value: u16,
