@@ -41,6 +41,7 @@ lint:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 # As a build script has it: without the features of the tools.
 	cargo clippy --package offload-build --lib --locked -- -D warnings
+	cargo clippy --package offload-formats-core --lib --no-default-features --locked -- -D warnings
 	cargo clippy --package offload-formats --lib --no-default-features --locked -- -D warnings
 	cargo check --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz/check
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked

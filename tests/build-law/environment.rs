@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 /// Folders of sources that read variables.
-const FOLDERS: [&str; 5] = [
+const FOLDERS: [&str; 6] = [
+    "offload-formats/core/src",
     "offload-formats/src",
     "offload-build/src",
     "offload-link/src",

@@ -15,7 +15,8 @@ use std::path::Path;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens;
 
-pub(crate) const CRATES: [&str; 5] = [
+pub(crate) const CRATES: [&str; 6] = [
+    "offload-formats/core",
     "offload-formats",
     "offload-build",
     "offload-link",
@@ -24,17 +25,16 @@ pub(crate) const CRATES: [&str; 5] = [
 ];
 
 /// Crate, folder in it, and the rooms there, lowest first; those of one line do not use each other.
-const ROOMS: [(&str, &str, &[&[&str]]); 6] = [
+const ROOMS: [(&str, &str, &[&[&str]]); 7] = [
     (
-        "offload-formats",
+        "offload-formats/core",
         "",
         &[
-            &["by_name", "escape", "md5", "names"],
+            &["by_name", "escape", "md5", "names", "settings"],
             &["format"],
-            &["container"],
-            &["registration"],
         ],
     ),
+    ("offload-formats", "", &[&["container"], &["registration"]]),
     (
         "offload-build",
         "",
@@ -222,6 +222,8 @@ struct Source {
     called: BTreeSet<String>,
     /// `pub use`: the name here, and the path that it stands for.
     exported: BTreeMap<String, Module>,
+    /// `pub use` of another crate's items: who uses them by the name here uses that crate, not this module.
+    passed_on: BTreeSet<String>,
 }
 
 /// A crate's modules.
@@ -282,13 +284,24 @@ impl Crate {
         path
     }
 
+    /// Whether `path` names what its module has from another crate.
+    fn is_passed_on(&self, path: &[String]) -> bool {
+        let path = self.resolved(path);
+        let depth = self.depth(&path);
+        let source = self.modules.get(&path[..depth]);
+        source.is_some_and(|source| {
+            path.get(depth)
+                .is_some_and(|name| source.passed_on.contains(name))
+        })
+    }
+
     /// For each folder its members' uses of each other: `(folder, user) → used`. `""` is the folder's own file.
     fn uses(&self) -> BTreeMap<Module, BTreeMap<String, BTreeSet<String>>> {
         let mut folders: BTreeMap<Module, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
         for (user, source) in &self.modules {
             for path in &source.used {
                 let used = self.owner(path);
-                if used == *user {
+                if used == *user || self.is_passed_on(path) {
                     continue;
                 }
                 let common = user.iter().zip(&used).take_while(|(a, b)| a == b).count();
@@ -410,6 +423,7 @@ impl Reader<'_> {
         }
         let Some(path) = own else {
             self.source.foreign.insert(path);
+            self.source.passed_on.extend(name.filter(|_| public));
             return;
         };
         let own_child = path.len() > here.len() && path.starts_with(here);
@@ -887,4 +901,8 @@ fn finds_circles() {
         ("r/b", "use super::a;"),
     ];
     assert_eq!(folders(&exported), ["r"]);
+    let front = "mod r; pub use other::{m, n as T}; fn f() { r::f() }";
+    let passed_on = |text: &'static str| [("", front), ("r", text)];
+    assert_eq!(folders(&passed_on("use crate::m::U; use crate::T;")), none);
+    assert_eq!(folders(&passed_on("use crate::n;")), [""]);
 }

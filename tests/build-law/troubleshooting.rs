@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-const FOLDERS: [&str; 3] = [
+const FOLDERS: [&str; 4] = [
+    "offload-formats/core/src",
     "offload-formats/src",
     "offload-build/src",
     "offload-link/src",

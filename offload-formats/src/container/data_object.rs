@@ -20,6 +20,7 @@ use super::fields::{Fields, SectionHeader, elf_header};
 use super::large::ImagePlacement;
 use crate::format::pieces::Piece;
 
+#[doc(inline)]
 pub use offload_formats_core::names::host::DataHost;
 
 /// A section of data and its symbols.

@@ -32,6 +32,7 @@ use crate::format::offload_binary::{self, BinaryEntry, OffloadBinary};
 use crate::format::unpacked::Unpacked;
 
 pub use error::{FindError, FindProblem};
+#[doc(inline)]
 pub use offload_formats_core::settings::INFLATE_LIMIT;
 
 /// An image and its place.

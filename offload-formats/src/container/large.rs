@@ -29,6 +29,7 @@ use crate::format::{
     offload_binary::OffloadBinary,
 };
 
+#[doc(inline)]
 pub use offload_formats_core::settings::large_images::{
     LARGE_OPTION, LARGE_VARIABLE, largest_usual,
 };

@@ -30,6 +30,7 @@ use crate::container::relocatable::{
 use crate::format::offload_entry;
 use crate::format::pieces::{Embedded, Piece};
 
+#[doc(inline)]
 pub use offload_formats_core::names::host::WindowsAbi;
 
 impl OpenMp<'_> {

@@ -8,6 +8,7 @@ use super::openmp::OpenMp;
 use crate::container::large::ImagePlacement;
 use crate::format::pieces::Piece;
 
+#[doc(inline)]
 pub use offload_formats_core::names::host::HostFormat;
 
 impl OpenMp<'_> {

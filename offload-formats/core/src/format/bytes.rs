@@ -341,7 +341,6 @@ pub struct Alignment(u64);
 
 impl Alignment {
     /// Alignment of offload binaries and their images.
-    #[doc(hidden)]
     pub const EIGHT: Self = Self(8);
 
     /// Returns `value` as an alignment if it is a power of two.
@@ -356,7 +355,6 @@ impl Alignment {
 
     /// Returns the number of bytes from `offset` to the next multiple.
     #[must_use]
-    #[doc(hidden)]
     pub const fn padding(self, offset: u64) -> u64 {
         // Two's complement: the distance up to a multiple of a power of two.
         offset.wrapping_neg() & (self.0 - 1)
@@ -364,7 +362,6 @@ impl Alignment {
 
     /// Returns the first multiple at or after `offset`, if it fits into a `u64`.
     #[must_use]
-    #[doc(hidden)]
     pub const fn align(self, offset: u64) -> Option<u64> {
         offset.checked_add(self.padding(offset))
     }
@@ -506,7 +503,7 @@ mod tests {
             (2..4, 1, None),
             (4..4, 1, None),
             (2..21, 1, None),
-            (4..2, 1, None),
+            (Range { start: 4, end: 2 }, 1, None),
             (18..20, b'y', Some(b"")),
             (19..20, b'x', None),
         ] {

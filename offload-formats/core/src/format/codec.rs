@@ -250,7 +250,6 @@ impl<B: BufRead> Read for BoundedStream<B> {
 }
 
 /// A range of some data as a stream that asks for each byte once.
-#[doc(hidden)]
 pub struct OnceStream<'d, R> {
     cursor: Cursor<'d, R>,
     buffer: Vec<u8>,
@@ -260,7 +259,6 @@ pub struct OnceStream<'d, R> {
 
 impl<'d, R: ReadAt<'d>> OnceStream<'d, R> {
     /// Streams from the cursor's position.
-    #[doc(hidden)]
     pub fn new(cursor: Cursor<'d, R>) -> Self {
         Self {
             cursor,

@@ -82,7 +82,6 @@ pub struct MsgpackReader<'d> {
 impl<'d> MsgpackReader<'d> {
     /// Creates a reader at the start of `data`, which offsets refer to.
     #[must_use]
-    #[doc(hidden)]
     pub fn new(data: &'d [u8]) -> Self {
         let cursor = Cursor::new(data, 0..data.len() as u64);
         Self { cursor }
@@ -90,7 +89,6 @@ impl<'d> MsgpackReader<'d> {
 
     /// Returns the offset of the next value.
     #[must_use]
-    #[doc(hidden)]
     pub fn offset(&self) -> u64 {
         self.cursor.position()
     }
@@ -112,7 +110,6 @@ impl<'d> MsgpackReader<'d> {
     /// # Errors
     ///
     /// Fails if a value is incomplete, or its first byte is `c1`.
-    #[doc(hidden)]
     pub fn skip(&mut self) -> Result<(), MsgpackError> {
         let mut ahead = *self;
         // Number of values to skip, at any depth.
@@ -135,7 +132,6 @@ impl<'d> MsgpackReader<'d> {
     /// # Errors
     ///
     /// Fails if the value is not an array, and those of `item`.
-    #[doc(hidden)]
     pub fn array<E: From<MsgpackError>>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Result<(), E>,
@@ -153,7 +149,6 @@ impl<'d> MsgpackReader<'d> {
     /// # Errors
     ///
     /// Fails if the value is not a map, and those of `entry`.
-    #[doc(hidden)]
     pub fn map<E: From<MsgpackError>>(
         &mut self,
         mut entry: impl FnMut(&'d [u8], &mut Self) -> Result<(), E>,
@@ -180,7 +175,6 @@ impl<'d> MsgpackReader<'d> {
     /// # Errors
     ///
     /// Fails if the value is something else.
-    #[doc(hidden)]
     pub fn text(&mut self) -> Result<&'d str, MsgpackError> {
         self.expect("a str of UTF-8", |value| match value {
             Value::Str(bytes) => std::str::from_utf8(bytes).ok(),
@@ -193,7 +187,6 @@ impl<'d> MsgpackReader<'d> {
     /// # Errors
     ///
     /// Fails if the value is something else.
-    #[doc(hidden)]
     pub fn number(&mut self) -> Result<u32, MsgpackError> {
         self.expect("an integer from 0 to 0xffffffff", |value| match value {
             Value::Unsigned(number) => number.try_into().ok(),
@@ -206,7 +199,6 @@ impl<'d> MsgpackReader<'d> {
     /// # Errors
     ///
     /// Fails if the value is something else.
-    #[doc(hidden)]
     pub fn boolean(&mut self) -> Result<bool, MsgpackError> {
         self.expect("a boolean", |value| match value {
             Value::Bool(value) => Some(value),

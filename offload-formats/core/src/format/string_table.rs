@@ -8,7 +8,6 @@ use std::cmp::Ordering;
 
 /// Strings to put into a string table.
 #[derive(Debug, Default)]
-#[doc(hidden)]
 pub struct StringTableBuilder<'a> {
     /// Strings that must come before all others.
     first: Vec<&'a [u8]>,
@@ -17,7 +16,6 @@ pub struct StringTableBuilder<'a> {
 
 /// Offsets of the strings.
 #[derive(Debug)]
-#[doc(hidden)]
 pub struct StringTable<'a> {
     /// Strings with their offsets from the start of the table, sorted.
     places: Vec<(&'a [u8], u64)>,
@@ -27,7 +25,6 @@ pub struct StringTable<'a> {
 
 impl<'a> StringTableBuilder<'a> {
     /// Adds a string. The empty string is in every table.
-    #[doc(hidden)]
     pub fn add(&mut self, string: &'a [u8]) {
         if !string.is_empty() {
             self.others.push(string);
@@ -35,7 +32,6 @@ impl<'a> StringTableBuilder<'a> {
     }
 
     /// Adds a string whose offset must be small.
-    #[doc(hidden)]
     pub fn add_first(&mut self, string: &'a [u8]) {
         if !string.is_empty() {
             self.first.push(string);
@@ -43,7 +39,6 @@ impl<'a> StringTableBuilder<'a> {
     }
 
     /// Builds the table, which begins with `start`.
-    #[doc(hidden)]
     pub fn layout(mut self, start: &[u8]) -> StringTable<'a> {
         for strings in [&mut self.first, &mut self.others] {
             strings.sort_unstable_by(|a, b| backwards(a, b));
@@ -75,7 +70,6 @@ impl<'a> StringTableBuilder<'a> {
 
 impl StringTable<'_> {
     /// Returns the offset of a string, if it was added.
-    #[doc(hidden)]
     pub fn offset(&self, string: &[u8]) -> Option<u64> {
         if string.is_empty() {
             return Some(0);

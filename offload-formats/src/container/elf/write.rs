@@ -6,6 +6,7 @@ use offload_formats_core::names::host::MACHINES;
 
 use super::ElfError;
 
+#[doc(inline)]
 pub use offload_formats_core::names::host::Machine;
 
 #[cfg(feature = "tools")]

@@ -48,7 +48,7 @@ impl fmt::Debug for ReadCache {
     }
 }
 
-/// What a reader asks a cache for.
+/// Request of a reader, under which a cache keeps the answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Request {
     Bytes { offset: u64, size: u64 },
@@ -161,8 +161,10 @@ impl<'d> ReadAt<'d> for &'d ReadCache {
 /// twice as long as the one before it.
 #[derive(Default)]
 struct Parts {
-    rows: [OnceCell<Box<[OnceCell<Box<[u8]>>]>>; 32],
+    rows: [OnceCell<PartRow>; 32],
 }
+
+type PartRow = Box<[OnceCell<Box<[u8]>>]>;
 
 impl Parts {
     /// Returns the row of a part and the place in it.
