@@ -51,16 +51,21 @@ record! {
 }
 
 /// First bytes of a fat binary.
+#[doc(hidden)]
 pub const MAGIC: u32 = 0xba55_ed50;
 /// Kind of an image that is PTX.
+#[doc(hidden)]
 pub const PTX: u16 = 1;
 /// Kind of an image that is a cubin.
+#[doc(hidden)]
 pub const CUBIN: u16 = 2;
 /// Kind of a group of images that are compressed together.
 pub(super) const GROUP: u16 = 0x100;
 /// Flag of an image that runs on this processor alone, such as `sm_90a`.
+#[doc(hidden)]
 pub const THIS_PROCESSOR: u64 = 1 << 20;
 /// Flag of an image that runs on all processors of this family, such as `sm_100f`.
+#[doc(hidden)]
 pub const THIS_FAMILY: u64 = 1 << 21;
 /// Flag of an image that is compressed by LZ4.
 pub(super) const LZ4: u64 = 1 << 13;
