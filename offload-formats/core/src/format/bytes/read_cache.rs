@@ -161,7 +161,7 @@ impl<'d> ReadAt<'d> for &'d ReadCache {
 /// twice as long as the one before it.
 #[derive(Default)]
 struct Parts {
-    rows: [OnceCell<PartRow>; 32],
+    rows: Box<[OnceCell<PartRow>; 32]>,
 }
 
 type PartRow = Box<[OnceCell<Box<[u8]>>]>;
