@@ -1,13 +1,13 @@
 //! `Build`: the one type that a build script names.
 
-use crate::declare::layers::{self, Declared};
-use crate::declare::module::Target;
-use crate::declare::settings::{self, Setting, Settings};
-use crate::environment::Environment;
-use crate::error::{BuildPart, Error};
-use crate::installed::native;
 use crate::plan::Plan;
 use crate::run::{Run, finish};
+use offload_build_core::declare::layers::{self, Declared};
+use offload_build_core::declare::module::Target;
+use offload_build_core::declare::settings::{self, Setting, Settings};
+use offload_build_core::environment::Environment;
+use offload_build_core::error::{BuildPart, Error};
+use offload_build_core::installed::native;
 use offload_formats::by_name::ByName;
 
 /// The device code of a package: read from its manifest, changed by the build script, then built.

@@ -21,26 +21,19 @@
 
 mod builder;
 mod check;
-mod compile;
-mod declare;
 mod device_link;
-mod environment;
-mod error;
-mod files;
 mod generate;
 mod inputs;
-mod installed;
 mod messages;
 mod plan;
-mod process;
 #[cfg(feature = "tools")]
 mod project;
-mod readable;
 mod run;
 mod steps;
+mod unpacking;
 
 pub use builder::{Build, TargetBuild};
-pub use error::Error;
+pub use offload_build_core::error::Error;
 pub use plan::Plan;
 
 /// Commands, programs and device links, for `offload-link` alone: no version keeps it as it is.
@@ -53,15 +46,17 @@ pub mod tools {
     };
     #[cfg(feature = "tools")]
     pub use crate::device_link::{SourceText, spirv};
-    pub use crate::error::with_code;
-    pub use crate::installed::device_tools::DeviceTools;
-    pub use crate::installed::llvm::Llvm;
-    pub use crate::process::command::{Command, CommandError, GUARD, Quoted, without_rustc};
-    pub use crate::process::jobserver;
-    pub use crate::process::search::{NotFound, Search};
     #[cfg(feature = "tools")]
     pub use crate::project::{
         EffectiveKey, FoundTool, GpuCompiler, KeyDescription, KeyForm, ModuleConfig, ModuleOutlook,
         TargetOutlook, ToolGroup, config, found_tools, gpu_compilers, keys, outlook,
     };
+    pub use offload_build_core::error::with_code;
+    pub use offload_build_core::installed::device_tools::DeviceTools;
+    pub use offload_build_core::installed::llvm::Llvm;
+    pub use offload_build_core::process::command::{
+        Command, CommandError, GUARD, Quoted, without_rustc,
+    };
+    pub use offload_build_core::process::jobserver;
+    pub use offload_build_core::process::search::{NotFound, Search};
 }

@@ -1,8 +1,8 @@
 //! Messages of compilers and failed steps, for people: each diagnostic once, even if several passes report it.
 
-use crate::error::Error;
-use crate::files;
-use crate::process::command::CommandError;
+use offload_build_core::error::Error;
+use offload_build_core::files;
+use offload_build_core::process::command::CommandError;
 use offload_formats::by_name::ByName;
 use offload_formats::escape::{self, Colors};
 use std::fmt::Write as _;
@@ -196,7 +196,7 @@ pub(crate) fn shortened(text: &str, file: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::command::Command;
+    use offload_build_core::process::command::Command;
 
     fn failed(title: &str, output: &str, hint: &str) -> (String, Failure) {
         let script = format!("printf '%s' \"$0\" >&2; exit 1 # {title}");

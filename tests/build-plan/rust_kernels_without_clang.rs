@@ -267,7 +267,7 @@ fn has_the_bitcode_of_its_functions() {
     let Some(assembler) = tool("llvm19", &["llvm-as"]) else {
         return;
     };
-    let folder = root().join("offload-build/rust");
+    let folder = root().join("offload-build/core/rust");
     let made = tempfile::NamedTempFile::new().unwrap();
     run(Command::new(&assembler)
         .current_dir(&folder)
@@ -281,7 +281,7 @@ fn has_the_bitcode_of_its_functions() {
     let version = run(Command::new(&assembler).arg("--version"));
     assert!(
         made == fs::read(path).unwrap(),
-        "offload-build/rust/amdgpu.bc was made of another text than amdgpu.ll, or not by llvm-as 19.1.7: UPDATE_GOLDENS=1 writes \
+        "offload-build/core/rust/amdgpu.bc was made of another text than amdgpu.ll, or not by llvm-as 19.1.7: UPDATE_GOLDENS=1 writes \
          it with {version}"
     );
 }

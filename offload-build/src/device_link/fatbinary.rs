@@ -1,6 +1,6 @@
 //! The container of CUDA's images, made by NVIDIA's `fatbinary`.
 
-use crate::process::command::Command;
+use offload_build_core::process::command::Command;
 use offload_formats::names::LlvmRelease;
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Link jobs: images for one target that become one image.
 
-use crate::installed::device_tools::LinkTarget;
+use offload_build_core::installed::device_tools::LinkTarget;
 use offload_formats::names::{OffloadKind, Triple};
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,10 @@
 //! Options that all device links of one build share, and the parts that several command lines share.
 
-use crate::compile::device::target_option;
 use crate::device_link::job::{DeviceInput, LinkJob};
-use crate::installed::device_tools::DeviceTools;
-use crate::process::command::Command;
-use crate::process::search::NotFound;
+use offload_build_core::compile::device::target_option;
+use offload_build_core::installed::device_tools::DeviceTools;
+use offload_build_core::process::command::Command;
+use offload_build_core::process::search::NotFound;
 use offload_formats::names::ImageKind;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -35,8 +35,8 @@ pub use crate::device_link::job::{DeviceInput, LinkJob};
 pub use crate::device_link::linker::{DeviceLinker, LinkOptions, PlannedLink, Way};
 
 use crate::device_link::linker::LLD;
-use crate::process::command::Command;
-use crate::process::search::NotFound;
+use offload_build_core::process::command::Command;
+use offload_build_core::process::search::NotFound;
 use offload_formats::names::ImageKind;
 use std::path::Path;
 

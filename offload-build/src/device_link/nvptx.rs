@@ -8,11 +8,11 @@
 //! | bitcode of kernels in Rust, without clang | `opt` and `llc` in place of `clang -S` |
 //! | anything else | each to a relocatable cubin (`ptxas -c`), then `nvlink` |
 
-use crate::compile::{llvm_tools, ptxas};
 use crate::device_link::job::{DeviceInput, LinkJob};
 use crate::device_link::linker::{DeviceLinker, needed};
-use crate::process::command::Command;
-use crate::process::search::NotFound;
+use offload_build_core::compile::{llvm_tools, ptxas};
+use offload_build_core::process::command::Command;
+use offload_build_core::process::search::NotFound;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

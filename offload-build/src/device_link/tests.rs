@@ -1,7 +1,7 @@
 use super::*;
-use crate::installed::device_tools::DeviceTools;
-use crate::installed::llvm::Llvm;
-use crate::process::search::Search;
+use offload_build_core::installed::device_tools::DeviceTools;
+use offload_build_core::installed::llvm::Llvm;
+use offload_build_core::process::search::Search;
 use offload_formats::names::{OffloadKind, Triple};
 use std::ffi::{OsStr, OsString};
 use std::fs;

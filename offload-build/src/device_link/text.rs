@@ -4,10 +4,10 @@
 //! assembler for all that is called `.s` (clang 19, `-###`). No pass runs over the IR: that is the
 //! link's affair. PTX is text, too, but its tools link it as it is.
 
-use crate::compile::device::target_option;
 use crate::device_link::linker::DeviceLinker;
-use crate::process::command::Command;
-use crate::process::search::NotFound;
+use offload_build_core::compile::device::target_option;
+use offload_build_core::process::command::Command;
+use offload_build_core::process::search::NotFound;
 use offload_formats::names::Triple;
 use std::path::{Path, PathBuf};
 

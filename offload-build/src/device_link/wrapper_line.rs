@@ -5,11 +5,11 @@
 //! own process first; here the linker does, as in later releases, so that lines with bitcode have arguments for it
 //! (`docs/spec/linker-wrapper.md` §3.6).
 
-use crate::compile::device::target_option;
 use crate::device_link::job::{DeviceInput, LinkJob};
 use crate::device_link::linker::{DeviceLinker, LLD, Way, behind, needed};
-use crate::process::command::Command;
-use crate::process::search::NotFound;
+use offload_build_core::compile::device::target_option;
+use offload_build_core::process::command::Command;
+use offload_build_core::process::search::NotFound;
 use offload_formats::names::OffloadKind;
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The content of the Rust file, as values.
 
-use crate::declare::skipped::Skipped;
 use crate::generate::source_name::SourceName;
+use offload_build_core::declare::skipped::Skipped;
 use offload_formats::by_name::ByName;
 use offload_formats::container::kernels::{Argument, Kernel};
 use std::fmt::{self, Write as _};

@@ -14,8 +14,8 @@ pub(crate) use crate::generate::file::{
 };
 pub(crate) use crate::generate::source_name::{SourceName, source_names};
 
-use crate::declare::skipped::Skipped;
 use crate::generate::template::fill;
+use offload_build_core::declare::skipped::Skipped;
 use offload_formats::escape::terminal;
 use std::fmt;
 

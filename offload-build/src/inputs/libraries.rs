@@ -3,11 +3,10 @@
 //! `archives` names files, `link` names libraries, which are looked for as linkers do it: first what is
 //! for one target, then archives of bundles. Specification: `docs/spec/linker-wrapper.md` §7.4.
 
-use crate::declare::module::{Module, Target};
-use crate::error;
-use crate::error::{BuildPart, Error};
-use crate::files;
-use crate::readable::{self, Readable};
+use offload_build_core::declare::module::{Module, Target};
+use offload_build_core::error::{BuildPart, Error};
+use offload_build_core::files;
+use offload_build_core::readable::{self, Readable};
 use offload_formats::by_name::ByName;
 use offload_formats::container::bundled::{DeviceTarget, Unpacking};
 use offload_formats::container::decompression_limit::DecompressionLimit;
@@ -217,7 +216,7 @@ pub(crate) fn images(
     let mut unpacking = Unpacking::within(decompressed.files(), files::scratch());
     let images = device_library::images(library.data(), plain, &mut unpacking);
     library.check()?;
-    images.map_err(|problem| error::unpacking(path, problem))
+    images.map_err(|problem| crate::unpacking::unpacking(path, problem))
 }
 
 pub(crate) fn changed(path: &Path) -> Error {

@@ -1,6 +1,6 @@
 //! Names of kernels that the sources of a crate define, for builds without device code.
 
-use crate::error::{self, Error};
+use offload_build_core::error::{self, Error};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Finds out whether a crate forbids unsafe code, which the generated file needs to name linked images.
 
-use crate::error::{self, Error};
-use crate::readable;
+use offload_build_core::error::{self, Error};
+use offload_build_core::readable;
 use std::fs;
 use std::path::Path;
 

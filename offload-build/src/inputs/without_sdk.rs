@@ -3,10 +3,10 @@
 //! The build of such a source does not depend on whether an SDK is installed. Headers of the package are not read:
 //! a source decides by its own lines, and all branches of `#if` count.
 
-use crate::declare::language::Language;
-use crate::declare::module::Module;
-use crate::error::{self, Error};
 use crate::inputs::source_scan::{Include, includes};
+use offload_build_core::declare::language::Language;
+use offload_build_core::declare::module::Module;
+use offload_build_core::error::{self, Error};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -9,10 +9,10 @@
 //! Host objects with offload entries demand it: with another linker their code would run unregistered.
 //! Specification: `docs/spec/linker-wrapper.md` §7.1 for the objects, §7.4 for the names.
 
-use crate::declare::language::ArtifactKind;
-use crate::declare::module::{Module, Target};
-use crate::error::Error;
 use crate::steps::artifact::{Artifact, FOLDER, Member};
+use offload_build_core::declare::language::ArtifactKind;
+use offload_build_core::declare::module::{Module, Target};
+use offload_build_core::error::Error;
 use offload_formats::names::{ConflictScope, EntryId, conflict, library_name};
 use std::path::{Path, PathBuf};
 

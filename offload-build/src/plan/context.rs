@@ -1,24 +1,24 @@
 //! Values that the plan of every module is made from, and the compile of a source.
 
-use crate::compile::clang::{self, Clang, Compile, Part};
-use crate::declare::family::Family;
-use crate::declare::language::{ImageSources, Language};
-use crate::declare::module::{Flags, Module, Target};
-use crate::files;
 use crate::inputs::libraries::Libraries;
-use crate::installed::compilers::Compiler;
-use crate::installed::device_libraries::DeviceLibraries;
-use crate::installed::device_tools::DeviceTools;
-use crate::installed::host::Host;
-use crate::installed::llvm::Llvm;
-use crate::installed::rustc::Rustc;
-use crate::installed::sdk;
-use crate::process::command::Command;
-use crate::process::launcher::{Launched, Launcher, Start};
 use crate::steps::image_library::ImageLibrary;
 use crate::steps::kernel_headers;
 use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
+use offload_build_core::compile::clang::{self, Clang, Compile, Part};
+use offload_build_core::declare::family::Family;
+use offload_build_core::declare::language::{ImageSources, Language};
+use offload_build_core::declare::module::{Flags, Module, Target};
+use offload_build_core::files;
+use offload_build_core::installed::compilers::Compiler;
+use offload_build_core::installed::device_libraries::DeviceLibraries;
+use offload_build_core::installed::device_tools::DeviceTools;
+use offload_build_core::installed::host::Host;
+use offload_build_core::installed::llvm::Llvm;
+use offload_build_core::installed::rustc::Rustc;
+use offload_build_core::installed::sdk;
+use offload_build_core::process::command::Command;
+use offload_build_core::process::launcher::{Launched, Launcher, Start};
 use offload_formats::escape::Colors;
 use offload_formats::md5::Md5;
 use std::path::{Path, PathBuf};

@@ -1,26 +1,26 @@
 //! The images of a module for all of its targets: compiles, extractions and device links.
 
-use crate::compile::clang::{Clang, Compile};
-use crate::compile::device;
-use crate::compile::nvcc::{self, Nvcc};
-use crate::declare::family::Family;
-use crate::declare::language::{ImageSources, Language};
-use crate::declare::module::{Module, Target, excluded};
-use crate::declare::skipped::{self, Skipped};
 use crate::device_link::DeviceInput;
-use crate::error::Error;
 use crate::generate::{SourceName, source_names};
-use crate::installed::host::Host;
 use crate::plan::artifacts::Unit;
 use crate::plan::context::{Context, Side, stem};
 use crate::plan::libraries;
 use crate::plan::machine_code;
 use crate::plan::rust::RustStages;
 use crate::plan::stages::{Stage, step};
-use crate::process::command::Command;
 use crate::steps::images::PartImages;
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::task::Task;
+use offload_build_core::compile::clang::{Clang, Compile};
+use offload_build_core::compile::device;
+use offload_build_core::compile::nvcc::{self, Nvcc};
+use offload_build_core::declare::family::Family;
+use offload_build_core::declare::language::{ImageSources, Language};
+use offload_build_core::declare::module::{Module, Target, excluded};
+use offload_build_core::declare::skipped::{self, Skipped};
+use offload_build_core::error::Error;
+use offload_build_core::installed::host::Host;
+use offload_build_core::process::command::Command;
 use std::path::Path;
 
 /// Steps that make the images of a module.

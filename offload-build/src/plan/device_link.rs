@@ -1,21 +1,21 @@
 //! The device link of a module for one target, as a task, and hints for undefined functions.
 
-use crate::compile::{critical_lock, device, lld, nvcc};
-use crate::declare::family::Family;
-use crate::declare::language::Language;
-use crate::declare::module::{Module, Target};
 use crate::device_link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
-use crate::files;
 use crate::generate::SourceName;
-use crate::installed::compilers::KernelLinker;
-use crate::installed::device_libraries::{self, DeviceLibraries};
-use crate::installed::device_tools::DeviceTools;
 use crate::plan::context::Context;
-use crate::process::launcher::Start;
-use crate::process::search::NotFound;
 use crate::steps::task::finish::Finish;
 use crate::steps::task::joined::{self, Joined};
 use crate::steps::task::{SymbolHints, Task};
+use offload_build_core::compile::{critical_lock, device, lld, nvcc};
+use offload_build_core::declare::family::Family;
+use offload_build_core::declare::language::Language;
+use offload_build_core::declare::module::{Module, Target};
+use offload_build_core::files;
+use offload_build_core::installed::compilers::KernelLinker;
+use offload_build_core::installed::device_libraries::{self, DeviceLibraries};
+use offload_build_core::installed::device_tools::DeviceTools;
+use offload_build_core::process::launcher::Start;
+use offload_build_core::process::search::NotFound;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

@@ -1,12 +1,12 @@
 //! The plan of a module without host code (HIP, CUDA, bitcode, Rust): an image for each target, and the container that the
 //! program gives to the runtime's module API.
 
-use crate::declare::module::{Module, Target};
-use crate::error::Error;
 use crate::plan::artifacts::{self, Unit};
 use crate::plan::context::{self, Context};
 use crate::plan::stages::{Plan, step};
 use crate::steps::pack::Packing;
+use offload_build_core::declare::module::{Module, Target};
+use offload_build_core::error::Error;
 use std::path::PathBuf;
 
 /// Plans a module, and says for which of its targets there will be an image.

@@ -1,16 +1,16 @@
 //! The plan of a module with host code: host objects with offload entries, an image for each target, and a static
 //! library of the host code together with what registers the images: on ELF one object, on COFF several.
 
-use crate::compile::host::{self, HostRegistration};
-use crate::declare::language::Language;
-use crate::declare::module::{Module, Target};
-use crate::error::Error;
 use crate::plan::artifacts::{self, Unit};
 use crate::plan::context::{self, Context};
 use crate::plan::stages::{Plan, step};
 use crate::steps::host_objects::own::{Own, Symbols};
 use crate::steps::images::Images;
 use crate::steps::register::Registration;
+use offload_build_core::compile::host::{self, HostRegistration};
+use offload_build_core::declare::language::Language;
+use offload_build_core::declare::module::{Module, Target};
+use offload_build_core::error::Error;
 use offload_formats::registration::HostFormat;
 use std::path::PathBuf;
 

@@ -1,10 +1,10 @@
 //! Extractions of the images that a device link takes out of libraries.
 
-use crate::declare::module::{Module, Target};
 use crate::device_link::DeviceInput;
-use crate::error::Error;
 use crate::inputs::libraries::{Library, name_of};
 use crate::steps::extract::Extraction;
+use offload_build_core::declare::module::{Module, Target};
+use offload_build_core::error::Error;
 use offload_formats::by_name::ByName;
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,13 +1,13 @@
 //! The static library of a module with host code, and the relocatable link of its objects.
 
-use crate::files;
 use crate::plan::context::Context;
-use crate::process::command::Command;
-use crate::process::launcher::Start;
 use crate::steps::archive::Archive;
 use crate::steps::host_objects::own::Own;
 use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
+use offload_build_core::files;
+use offload_build_core::process::command::Command;
+use offload_build_core::process::launcher::Start;
 use std::path::{Path, PathBuf};
 
 impl Context<'_> {

@@ -4,15 +4,15 @@
 //! A compile writes assembly, of which an object is made in the same task. What LLVM's linker leaves to do, for several
 //! objects in one code object, is in `container/code_object.rs`.
 
-use crate::compile::device;
-use crate::declare::family::Family;
-use crate::declare::language::Language;
-use crate::declare::module::{Module, Target};
-use crate::installed::llvm::Llvm;
 use crate::plan::context::Context;
-use crate::process::launcher::Start;
 use crate::steps::task::Task;
 use crate::steps::task::finish::Finish;
+use offload_build_core::compile::device;
+use offload_build_core::declare::family::Family;
+use offload_build_core::declare::language::Language;
+use offload_build_core::declare::module::{Module, Target};
+use offload_build_core::installed::llvm::Llvm;
+use offload_build_core::process::launcher::Start;
 use std::path::{Path, PathBuf};
 
 /// The first release that was seen to say in assembly which kernels other sources may have as well (19 and 22 do, 16 does

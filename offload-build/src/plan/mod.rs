@@ -20,11 +20,11 @@ pub(crate) use prebuilt::plan as plan_prebuilt;
 pub use stages::Plan;
 pub(crate) use stages::sorted;
 
-use crate::declare::family::Family;
-use crate::declare::language::ImageSources;
-use crate::declare::module::{Module, Target};
-use crate::error::Error;
 use crate::steps::kernel_headers::{self, KernelHeaders};
+use offload_build_core::declare::family::Family;
+use offload_build_core::declare::language::ImageSources;
+use offload_build_core::declare::module::{Module, Target};
+use offload_build_core::error::Error;
 use stages::step;
 
 /// Plans a module whose sources are compiled, and returns the targets for which there will be an image.

@@ -2,23 +2,23 @@
 //! registers the images is in the objects, or with `rdc = true` in that of their device link. What is left to do is to join
 //! them, and to describe the kernels.
 
-use crate::compile::nvcc::{self, Nvcc};
-use crate::declare::language::ImageSources;
-use crate::declare::module::{Flags, Module, Target};
 use crate::device_link::DeviceInput;
-use crate::error::Error;
-use crate::files;
 use crate::generate::source_names;
 use crate::plan::context::{self, Context};
 use crate::plan::device_link::APART_HINT;
 use crate::plan::stages::{Plan, Stage, step};
-use crate::process::launcher::Start;
 use crate::steps::describe::{DescribedPart, Description};
 use crate::steps::host_objects::own::{Own, Symbols};
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::images::{Images, PartImages};
 use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
+use offload_build_core::compile::nvcc::{self, Nvcc};
+use offload_build_core::declare::language::ImageSources;
+use offload_build_core::declare::module::{Flags, Module, Target};
+use offload_build_core::error::Error;
+use offload_build_core::files;
+use offload_build_core::process::launcher::Start;
 use offload_formats::registration::HostFormat;
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,5 @@
 //! The plan of a module whose images were made elsewhere: taken out of its sources, and packed.
 
-use crate::declare::module::{Module, Target};
 use crate::device_link::DeviceInput;
 use crate::inputs::prebuilt::Chosen;
 use crate::plan::stages::{Plan, step};
@@ -9,6 +8,7 @@ use crate::steps::images::PartImages;
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::pack::Packing;
 use crate::steps::take::Take;
+use offload_build_core::declare::module::{Module, Target};
 use std::path::Path;
 
 /// The compiler that the generated file names.

@@ -1,22 +1,22 @@
 //! The bitcode of a crate of kernels for one target: a sysroot, the crate by Cargo, and functions that Rust does not have.
 
-use crate::compile::device;
-use crate::compile::lld;
-use crate::compile::llvm_tools;
-use crate::compile::rust::{self, COMPILER_BUILTINS, Sysroot};
-use crate::declare::module::{KernelCrate, Module, Target};
-use crate::files;
-use crate::installed::compilers::KernelLinker;
-use crate::installed::rustc::Rustc;
 use crate::plan::context::Context;
 use crate::plan::stages::{Stage, step};
-use crate::process::launcher::Start;
 use crate::steps::kernel_functions::{FunctionFiles, KernelFunctions};
 use crate::steps::shared::SharedStep;
 use crate::steps::step::Step;
 use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
 use crate::steps::text_file::TextFile;
+use offload_build_core::compile::device;
+use offload_build_core::compile::lld;
+use offload_build_core::compile::llvm_tools;
+use offload_build_core::compile::rust::{self, COMPILER_BUILTINS, Sysroot};
+use offload_build_core::declare::module::{KernelCrate, Module, Target};
+use offload_build_core::files;
+use offload_build_core::installed::compilers::KernelLinker;
+use offload_build_core::installed::rustc::Rustc;
+use offload_build_core::process::launcher::Start;
 use offload_formats::md5::Md5;
 use offload_formats::names::Triple;
 use std::path::{Path, PathBuf};

@@ -1,19 +1,19 @@
 //! The plan of a module with host code whose sources have images of their own: clang puts the images of a source into its
 //! host object, which registers them, as `hipcc` and `nvcc` do without relocatable device code.
 
-use crate::compile::host::{self, HostRegistration};
-use crate::declare::language::Language;
-use crate::declare::module::{Module, Target};
-use crate::error::Error;
 use crate::plan::artifacts::{self, Unit};
 use crate::plan::context::{self, Context};
 use crate::plan::stages::{Plan, Stage, step};
-use crate::process::launcher::Start;
 use crate::steps::describe::{DescribedPart, Description};
 use crate::steps::host_objects::own::{Own, Symbols};
 use crate::steps::images::{Images, PartImages};
 use crate::steps::pack::ContainerFile;
 use crate::steps::task::Task;
+use offload_build_core::compile::host::{self, HostRegistration};
+use offload_build_core::declare::language::Language;
+use offload_build_core::declare::module::{Module, Target};
+use offload_build_core::error::Error;
+use offload_build_core::process::launcher::Start;
 use offload_formats::registration::HostFormat;
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! Plan of a build, as a value: printed for a dry run, executed by `run`.
 
-use crate::declare::skipped::Skipped;
-use crate::process::command::Command;
 use crate::steps::step::Step;
+use offload_build_core::declare::skipped::Skipped;
+use offload_build_core::process::command::Command;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! The effective keys of each module, with the place where each was written.
 
-use crate::declare::layers::{self, Declared};
-use crate::declare::module::Module;
-use crate::declare::settings::{KEYS, Setting, Settings};
-use crate::environment::Environment;
-use crate::error::Error;
 use crate::run::modules;
+use offload_build_core::declare::layers::{self, Declared};
+use offload_build_core::declare::module::Module;
+use offload_build_core::declare::settings::{KEYS, Setting, Settings};
+use offload_build_core::environment::Environment;
+use offload_build_core::error::Error;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;

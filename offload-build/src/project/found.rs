@@ -1,21 +1,21 @@
 //! The programs, SDKs, libraries and GPUs of this machine that matter to device code.
 
-use crate::declare::language::Language;
-use crate::environment::Environment;
-use crate::error::Error;
-use crate::installed::answers::Answers;
-use crate::installed::fitting_clangs;
-use crate::installed::lld::Lld;
-use crate::installed::llvm::{HERE, Llvm};
-use crate::installed::llvm_tools::LlvmTools;
-use crate::installed::native::Native;
-use crate::installed::rocm;
-use crate::installed::rustc;
-use crate::installed::sdk;
-use crate::process::command::Command;
-use crate::process::install::Need;
-use crate::process::search::{Search, program_in};
 use crate::project::gpu_compilers::nvcc;
+use offload_build_core::declare::language::Language;
+use offload_build_core::environment::Environment;
+use offload_build_core::error::Error;
+use offload_build_core::installed::answers::Answers;
+use offload_build_core::installed::fitting_clangs;
+use offload_build_core::installed::lld::Lld;
+use offload_build_core::installed::llvm::{HERE, Llvm};
+use offload_build_core::installed::llvm_tools::LlvmTools;
+use offload_build_core::installed::native::Native;
+use offload_build_core::installed::rocm;
+use offload_build_core::installed::rustc;
+use offload_build_core::installed::sdk;
+use offload_build_core::process::command::Command;
+use offload_build_core::process::install::Need;
+use offload_build_core::process::search::{Search, program_in};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,13 +1,13 @@
 //! The compilers of this machine, with the processors that each makes code for.
 
-use crate::environment::Environment;
-use crate::error::Error;
-use crate::installed::all_processors;
-use crate::installed::answers::Answers;
-use crate::installed::compilers::processors;
-use crate::installed::llvm::Llvm;
-use crate::process::command::Command;
-use crate::process::search::{Search, program_in};
+use offload_build_core::environment::Environment;
+use offload_build_core::error::Error;
+use offload_build_core::installed::all_processors;
+use offload_build_core::installed::answers::Answers;
+use offload_build_core::installed::compilers::processors;
+use offload_build_core::installed::llvm::Llvm;
+use offload_build_core::process::command::Command;
+use offload_build_core::process::search::{Search, program_in};
 use offload_formats::names::Triple;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

@@ -1,7 +1,7 @@
 //! The keys of `[package.metadata.offload]` for editors and tables: what each means, and its default.
 
-use crate::declare::language::Language;
-use crate::declare::settings::{Form, KEYS};
+use offload_build_core::declare::language::Language;
+use offload_build_core::declare::settings::{Form, KEYS};
 
 /// A key for people.
 #[derive(Debug)]
@@ -253,10 +253,14 @@ const DESCRIPTIONS: &[Row] = &[
 ];
 
 #[cfg(test)]
+#[path = "../../core/src/declare/effect/cases.rs"]
+mod cases;
+
+#[cfg(test)]
 mod tests {
+    use super::cases::{LANGUAGES, TABLE};
     use super::*;
-    use crate::declare::effect::tests::{LANGUAGES, TABLE};
-    use crate::declare::manifest::{self, Source};
+    use offload_build_core::declare::manifest::{self, Source};
 
     const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/manifest.md");
 

@@ -1,13 +1,13 @@
 //! Expected results of building each module for each target here.
 
-use crate::declare::module::Module;
-use crate::declare::settings::{Setting, Settings};
-use crate::environment::Environment;
-use crate::error::Error;
-use crate::installed::all_processors;
-use crate::installed::native::Native;
 use crate::project::config::declared_modules;
 use crate::run::{modules, prepare};
+use offload_build_core::declare::module::Module;
+use offload_build_core::declare::settings::{Setting, Settings};
+use offload_build_core::environment::Environment;
+use offload_build_core::error::Error;
+use offload_build_core::installed::all_processors;
+use offload_build_core::installed::native::Native;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,12 +1,12 @@
 //! Executes a plan.
 
-use crate::error::Error;
 use crate::messages;
 use crate::plan::Plan;
-use crate::process::jobserver::Jobs;
 use crate::run::progress::Progress;
 use crate::steps::digests::Digests;
 use crate::steps::step::{Made, Step};
+use offload_build_core::error::Error;
+use offload_build_core::process::jobserver::Jobs;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! Tells Cargo what to link.
 
-use crate::declare::module::Module;
-use crate::environment::Environment;
-use crate::error::Error;
-use crate::installed::host::Host;
-use crate::installed::runtimes::Runtime;
 use crate::run::prepare::Prepared;
 use crate::run::runtimes::{self, Linking};
+use offload_build_core::declare::module::Module;
+use offload_build_core::environment::Environment;
+use offload_build_core::error::Error;
+use offload_build_core::installed::host::Host;
+use offload_build_core::installed::runtimes::Runtime;
 use std::path::{Path, PathBuf};
 
 /// Folders in which the loader looks anyway.

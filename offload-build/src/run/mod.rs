@@ -10,19 +10,19 @@ mod runtimes;
 mod stub;
 mod unique;
 
-use crate::declare::layers::Declared;
-use crate::declare::module::{Missing, Module, Target};
-use crate::environment::Environment;
-use crate::error::{self, BuildPart, Error};
-use crate::files;
-use crate::installed::native::Native;
 use crate::messages;
 use crate::plan::{Plan, sorted};
-use crate::process::jobserver::Jobs;
 use crate::steps::artifact;
 use crate::steps::step::Made;
 use execute::{Outcome, execute};
 use link::tell_what_to_link;
+use offload_build_core::declare::layers::Declared;
+use offload_build_core::declare::module::{Missing, Module, Target};
+use offload_build_core::environment::Environment;
+use offload_build_core::error::{self, BuildPart, Error};
+use offload_build_core::files;
+use offload_build_core::installed::native::Native;
+use offload_build_core::process::jobserver::Jobs;
 use prepare::{Prepared, prepare};
 use progress::Progress;
 use record::Record;
@@ -302,7 +302,7 @@ fn clean_artifacts(out: &Path, artifacts: &[&Path]) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::declare::settings::{Setting, Settings};
+    use offload_build_core::declare::settings::{Setting, Settings};
 
     #[test]
     fn reads_variables_of_others_for_the_language_that_the_build_script_says() {

@@ -1,16 +1,16 @@
 //! The modules of a package: settings of all layers, then checked values.
 
-use crate::declare::aliases;
-use crate::declare::effect;
-use crate::declare::layers::Declared;
-use crate::declare::module::Module;
-use crate::declare::settings::{Reach, Settings};
-use crate::environment::Environment;
-use crate::error::Error;
 use crate::inputs::without_sdk;
-use crate::installed::all_processors;
-use crate::installed::native::Native;
-use crate::installed::path_variables;
+use offload_build_core::declare::aliases;
+use offload_build_core::declare::effect;
+use offload_build_core::declare::layers::Declared;
+use offload_build_core::declare::module::Module;
+use offload_build_core::declare::settings::{Reach, Settings};
+use offload_build_core::environment::Environment;
+use offload_build_core::error::Error;
+use offload_build_core::installed::all_processors;
+use offload_build_core::installed::native::Native;
+use offload_build_core::installed::path_variables;
 
 /// Returns the settings of every module, those of features that are off included: the layers, then variables of other build
 /// systems, then methods of the build script.

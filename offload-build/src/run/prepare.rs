@@ -1,19 +1,19 @@
 //! Finds what a module needs, and plans it.
 
-use crate::declare::language::Language;
-use crate::declare::module::{Embed, Module, Target};
-use crate::declare::skipped;
-use crate::environment::Environment;
-use crate::error::{BuildPart, Error};
 use crate::inputs::libraries::Libraries;
 use crate::inputs::{prebuilt, unsafe_code};
-use crate::installed::host::Host;
-use crate::installed::machine::{Machine, Registrar};
-use crate::installed::target_folder::shared_folder;
 use crate::plan::{Context, Plan, plan_compiled, plan_prebuilt};
 use crate::run::unique::unique;
 use crate::steps::image_library::ImageLibrary;
 use crate::steps::task::file_numbers;
+use offload_build_core::declare::language::Language;
+use offload_build_core::declare::module::{Embed, Module, Target};
+use offload_build_core::declare::skipped;
+use offload_build_core::environment::Environment;
+use offload_build_core::error::{BuildPart, Error};
+use offload_build_core::installed::host::Host;
+use offload_build_core::installed::machine::{Machine, Registrar};
+use offload_build_core::installed::target_folder::shared_folder;
 use std::path::{Path, PathBuf};
 
 /// A module that is ready to be built.

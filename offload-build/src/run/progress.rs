@@ -3,8 +3,8 @@
 //! A line for each finished step that started a program: `<package>\t<module>\t<number>\t<steps>\t<milliseconds>\t<title>`.
 //! Lines of several build scripts go to one file, each by one write.
 
-use crate::environment::Environment;
 use crate::steps::step::Step;
+use offload_build_core::environment::Environment;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,12 +2,12 @@
 //!
 //! It is there only after a build that succeeded. Its page is `docs/json.md`.
 
-use crate::declare::module::{Module, Register, Target};
-use crate::declare::skipped::Skipped;
-use crate::installed::compilers::Compiler;
-use crate::installed::host::Host;
-use crate::installed::machine::Registrar;
 use crate::steps::step::Made;
+use offload_build_core::declare::module::{Module, Register, Target};
+use offload_build_core::declare::skipped::Skipped;
+use offload_build_core::installed::compilers::Compiler;
+use offload_build_core::installed::host::Host;
+use offload_build_core::installed::machine::Registrar;
 use std::fmt::{self, Display, Write as _};
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! The folder below `OUT_DIR` in which linkers find the libraries of a runtime.
 
-use crate::error::{self, Error};
-use crate::files;
-use crate::installed::runtimes::versions;
+use offload_build_core::error::{self, Error};
+use offload_build_core::files;
+use offload_build_core::installed::runtimes::versions;
 use offload_formats::escape::terminal;
 use std::fs;
 use std::path::Path;

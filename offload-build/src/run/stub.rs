@@ -4,21 +4,21 @@
 //! the host. Those of HIP and CUDA need the vendor's headers: in their place there are functions that say so and abort.
 //! Kernel constants come from a scan of the sources.
 
-use crate::declare::language::{ImageSources, Language};
-use crate::declare::module::Module;
-use crate::declare::skipped::Skipped;
-use crate::environment::Environment;
-use crate::error;
-use crate::error::Error;
-use crate::files;
 use crate::generate::{Content, Described, HostFile, Ptx, SourceFile, source_names};
 use crate::inputs::rust_scan;
 use crate::inputs::source_scan::{self, Scan};
-use crate::installed::host::Host;
-use crate::process::command::{Command, CommandError};
-use crate::readable::Readable;
 use crate::run::unique::unique;
 use crate::steps::archive::write_library;
+use offload_build_core::declare::language::{ImageSources, Language};
+use offload_build_core::declare::module::Module;
+use offload_build_core::declare::skipped::Skipped;
+use offload_build_core::environment::Environment;
+use offload_build_core::error;
+use offload_build_core::error::Error;
+use offload_build_core::files;
+use offload_build_core::installed::host::Host;
+use offload_build_core::process::command::{Command, CommandError};
+use offload_build_core::readable::Readable;
 use offload_formats::container::kernels::Kernel;
 use std::collections::BTreeSet;
 use std::fs;

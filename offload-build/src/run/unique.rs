@@ -1,9 +1,9 @@
 //! Names that only one module in any program has.
 
-use crate::declare::module::Module;
-use crate::environment::Environment;
-use crate::error::Error;
-use crate::files;
+use offload_build_core::declare::module::Module;
+use offload_build_core::environment::Environment;
+use offload_build_core::error::Error;
+use offload_build_core::files;
 use offload_formats::md5::Md5;
 use std::path::Path;
 

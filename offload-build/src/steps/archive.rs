@@ -1,14 +1,14 @@
 //! Writes the static library of a module with host code.
 
-use crate::error;
-use crate::error::Error;
-use crate::files;
 use crate::messages::Failure;
-use crate::process::command::Command;
-use crate::readable::Readable;
 use crate::steps::digests::Digests;
 use crate::steps::host_objects::own::Own;
 use crate::steps::step::{Done, Made, Step};
+use offload_build_core::error;
+use offload_build_core::error::Error;
+use offload_build_core::files;
+use offload_build_core::process::command::Command;
+use offload_build_core::readable::Readable;
 use offload_formats::container::archive::{self, Index, MemberPlan};
 use offload_formats::container::definitions;
 use offload_formats::format::magic::Magic;

@@ -1,13 +1,13 @@
 //! Writes a library for programs that are linked elsewhere.
 
-use crate::error::{self, Error};
-use crate::files;
 use crate::messages::Failure;
-use crate::process::command::Command;
-use crate::readable::Readable;
 use crate::steps::digests::Digests;
 use crate::steps::host_objects::entries::has_entries;
 use crate::steps::step::{Done, Made, Step};
+use offload_build_core::error::{self, Error};
+use offload_build_core::files;
+use offload_build_core::process::command::Command;
+use offload_build_core::readable::Readable;
 use offload_formats::container::archive::{self, Index, MemberPlan};
 use offload_formats::container::definitions;
 use offload_formats::container::object_bundle::{NewObjectEntry, embed_bundle};

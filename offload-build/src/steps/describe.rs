@@ -1,17 +1,17 @@
 //! Reads the images that a compiler put into host code and registered, and writes the file that Rust includes.
 
-use crate::declare::language::Language;
-use crate::declare::skipped::Skipped;
-use crate::error::{self, Error};
-use crate::files;
 use crate::generate::{Content, Described, HostFile, Image, PartFile, Place, Ptx, Stub};
 use crate::messages::Failure;
-use crate::readable::Readable;
 use crate::steps::digests::Digests;
 use crate::steps::host_objects::own::{Own, stub_of};
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::images::{Images, no_kernel};
 use crate::steps::step::{Done, Made, Step};
+use offload_build_core::declare::language::Language;
+use offload_build_core::declare::skipped::Skipped;
+use offload_build_core::error::{self, Error};
+use offload_build_core::files;
+use offload_build_core::readable::Readable;
 use offload_formats::by_name::ByName;
 use offload_formats::container::elf::Elf;
 use offload_formats::container::kernels::source_name;

@@ -1,12 +1,12 @@
 //! Takes the images for a target out of a library of device code.
 
-use crate::error::{self, Error};
-use crate::files;
 use crate::inputs::libraries;
 use crate::messages::Failure;
-use crate::readable::Readable;
 use crate::steps::digests::Digests;
 use crate::steps::step::{Done, Made, Step};
+use offload_build_core::error::{self, Error};
+use offload_build_core::files;
+use offload_build_core::readable::Readable;
 use offload_formats::container::decompression_limit::DecompressionLimit;
 use offload_formats::format::pieces::{Piece, PieceSource};
 use std::fmt;

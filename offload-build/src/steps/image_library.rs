@@ -1,10 +1,10 @@
 //! Writes the static library of a module without host code: an object for each container of images, whose content is
 //! copied from the container's file.
 
-use crate::declare::language::Container;
-use crate::error::{self, Error};
-use crate::files;
 use crate::steps::placement::placement;
+use offload_build_core::declare::language::Container;
+use offload_build_core::error::{self, Error};
+use offload_build_core::files;
 use offload_formats::container::archive::{self, Index, MemberPlan};
 use offload_formats::container::data_object::{DataHost, DataObject, DataSymbol};
 use offload_formats::container::large::ImagePlacement;

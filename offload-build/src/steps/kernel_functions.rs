@@ -1,10 +1,10 @@
 //! Writes what is linked into a crate of kernels in Rust: functions that Rust does not have, and limits of kernels.
 
-use crate::error::{self, Error};
-use crate::files;
 use crate::messages::Failure;
 use crate::steps::digests::Digests;
 use crate::steps::step::{Done, Made, Step};
+use offload_build_core::error::{self, Error};
+use offload_build_core::files;
 use offload_formats::format::bitcode;
 use std::fmt;
 use std::fs;

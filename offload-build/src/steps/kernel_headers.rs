@@ -3,12 +3,12 @@
 //!
 //! They come with this crate as text: no compile reads a file of the folder in which Cargo keeps its source.
 
-use crate::declare::language::Language;
-use crate::error;
-use crate::files;
 use crate::messages::Failure;
 use crate::steps::digests::Digests;
 use crate::steps::step::{Done, Made, Step};
+use offload_build_core::declare::language::Language;
+use offload_build_core::error;
+use offload_build_core::files;
 use std::fmt;
 use std::path::{Path, PathBuf};
 

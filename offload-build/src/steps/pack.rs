@@ -1,18 +1,18 @@
 //! Packs the images of a module, or of each source of it, and writes the file that Rust includes.
 
-use crate::declare::language::{Container, Language};
-use crate::declare::module::Module;
-use crate::declare::skipped::Skipped;
-use crate::error::{self, Error};
-use crate::files;
 use crate::generate::{Content, HostFile, PartFile, Place};
 use crate::messages::Failure;
-use crate::readable::Readable;
 use crate::steps::digests::Digests;
 use crate::steps::image_library::{self, ImageLibrary, LinkedContainer};
 use crate::steps::images::{Images, Packed, PartImages, no_kernel};
 use crate::steps::placement::placement;
 use crate::steps::step::{Done, Made, Step};
+use offload_build_core::declare::language::{Container, Language};
+use offload_build_core::declare::module::Module;
+use offload_build_core::declare::skipped::Skipped;
+use offload_build_core::error::{self, Error};
+use offload_build_core::files;
+use offload_build_core::readable::Readable;
 use offload_formats::container::large::ImagePlacement;
 use std::fmt;
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! Decides where the host's linker places the images of a module.
 
-use crate::error::Error;
+use offload_build_core::error::Error;
 use offload_formats::container::elf::Machine;
 use offload_formats::container::large::ImagePlacement;
 

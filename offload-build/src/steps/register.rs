@@ -1,12 +1,7 @@
 //! Writes the object that registers the images of a module, and the file that Rust includes.
 
-use crate::declare::language::Language;
-use crate::error;
-use crate::error::Error;
-use crate::files;
 use crate::generate::{Content, Described, HostFile, Place, Stub};
 use crate::messages::Failure;
-use crate::process::command::Quoted;
 use crate::steps::digests::Digests;
 use crate::steps::host_objects::entries::{Entries, EntryPlace, Named};
 use crate::steps::host_objects::own::Own;
@@ -14,6 +9,11 @@ use crate::steps::images::planned::PlannedImage;
 use crate::steps::images::{Images, Packed, consecutive, joined, no_kernel};
 use crate::steps::placement::placement;
 use crate::steps::step::{Done, Made, Step};
+use offload_build_core::declare::language::Language;
+use offload_build_core::error;
+use offload_build_core::error::Error;
+use offload_build_core::files;
+use offload_build_core::process::command::Quoted;
 use offload_formats::format::offload_entry::EntryLayout;
 use offload_formats::format::pieces::{self, Embedded, Piece};
 use offload_formats::registration::deferred::Deferred;

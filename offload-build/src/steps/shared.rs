@@ -1,11 +1,11 @@
 //! A step whose outputs packages share: one process at a time executes it, and the next ones find them up to date.
 
-use crate::error;
 use crate::messages::Failure;
-use crate::process::command::Command;
-use crate::process::lock::ProcessLock;
 use crate::steps::digests::Digests;
 use crate::steps::step::{Done, Made, Step};
+use offload_build_core::error;
+use offload_build_core::process::command::Command;
+use offload_build_core::process::lock::ProcessLock;
 use std::fmt;
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! `Step`: what every step of a plan can do; its result and its record.
 
 use crate::messages::Failure;
-use crate::process::command::Command;
 use crate::steps::digests::Digests;
+use offload_build_core::process::command::Command;
 use std::fmt;
 use std::path::{Path, PathBuf};
 

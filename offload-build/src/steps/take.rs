@@ -1,11 +1,11 @@
 //! Takes an image out of a source of a prebuilt module.
 
-use crate::error::{self, Error};
-use crate::files;
 use crate::inputs::prebuilt::PrebuiltImage;
 use crate::messages::Failure;
 use crate::steps::digests::Digests;
 use crate::steps::step::{Done, Made, Step};
+use offload_build_core::error::{self, Error};
+use offload_build_core::files;
 use offload_formats::format::pieces::Piece;
 use std::fmt;
 use std::path::PathBuf;

@@ -1,10 +1,10 @@
 //! Writes a text that comes with this crate to a file.
 
-use crate::error;
-use crate::files;
 use crate::messages::Failure;
 use crate::steps::digests::Digests;
 use crate::steps::step::{Done, Made, Step};
+use offload_build_core::error;
+use offload_build_core::files;
 use std::fmt;
 use std::path::PathBuf;
 

@@ -2,10 +2,10 @@
 //! holds is read when it is taken.
 
 use crate::check;
-use crate::declare::module::Target;
-use crate::error;
-use crate::error::Error;
-use crate::readable::Readable;
+use offload_build_core::declare::module::Target;
+use offload_build_core::error;
+use offload_build_core::error::Error;
+use offload_build_core::readable::Readable;
 use offload_formats::container;
 use offload_formats::container::bundled::{self, DeviceTarget, Unpacking};
 use offload_formats::container::device_library::{self, PlainObjects};
@@ -223,7 +223,7 @@ fn images_in<'d, R: ReadAt<'d>>(
     if let Magic::TextBundle = Magic::at(cache, 0..size) {
         // PTX is an image; a library's reader wants what can be linked.
         for entry in bundled::unpacked_entries(cache, 0..size, unpacking)
-            .map_err(|problem| error::unpacking(path, problem))?
+            .map_err(|problem| crate::unpacking::unpacking(path, problem))?
         {
             if let Some(target) = entry.target().map_err(|problem| wrong(problem.into()))? {
                 found.push(PrebuiltImage::new(
@@ -242,7 +242,7 @@ fn images_in<'d, R: ReadAt<'d>>(
     );
     if is_library {
         let images = device_library::images(cache, PlainObjects::HostCode, unpacking)
-            .map_err(|problem| error::unpacking(path, problem))?;
+            .map_err(|problem| crate::unpacking::unpacking(path, problem))?;
         let images = images.into_iter();
         found.extend(
             images
@@ -251,7 +251,7 @@ fn images_in<'d, R: ReadAt<'d>>(
     }
     if found.is_empty() {
         let images = container::images_within(cache, unpacking)
-            .map_err(|problem| error::unpacking(path, problem))?;
+            .map_err(|problem| crate::unpacking::unpacking(path, problem))?;
         for image in images {
             let string = |key: &str| {
                 let value = image.entry.strings.value(key).unwrap_or_default();

@@ -11,9 +11,9 @@ mod image;
 
 pub(crate) use crate::inputs::prebuilt::image::{PrebuiltImage, images};
 
-use crate::declare::module::{Module, Target, excluded};
-use crate::error::{self, Error};
-use crate::files;
+use offload_build_core::declare::module::{Module, Target, excluded};
+use offload_build_core::error::{self, Error};
+use offload_build_core::files;
 use offload_formats::container::bundled::Unpacking;
 use offload_formats::names::ImageTarget;
 use std::collections::BTreeSet;

@@ -2,15 +2,15 @@
 
 pub(crate) mod planned;
 
-use crate::declare::language::{Container, Language};
-use crate::declare::module::Module;
-use crate::declare::skipped::Skipped;
-use crate::error::{self, Error};
-use crate::files;
 use crate::generate;
 use crate::generate::{Described, Place, Ptx, SourceName};
-use crate::readable::Readable;
 use crate::steps::images::planned::PlannedImage;
+use offload_build_core::declare::language::{Container, Language};
+use offload_build_core::declare::module::Module;
+use offload_build_core::declare::skipped::Skipped;
+use offload_build_core::error::{self, Error};
+use offload_build_core::files;
+use offload_build_core::readable::Readable;
 use offload_formats::by_name::ByName;
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_formats::container::kernels::Argument;

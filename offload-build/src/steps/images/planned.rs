@@ -1,10 +1,10 @@
 //! An image of a module for one target.
 
 use crate::check;
-use crate::declare::module::Target;
 use crate::device_link::DeviceInput;
-use crate::error::Error;
-use crate::readable::Readable;
+use offload_build_core::declare::module::Target;
+use offload_build_core::error::Error;
+use offload_build_core::readable::Readable;
 use offload_formats::container::kernels::{self, Kernel};
 use offload_formats::format::offload_binary::BinaryImage;
 use offload_formats::format::pieces::Piece;

@@ -63,8 +63,12 @@ mod tests {
         let name = |name: &str| folder.join(name).display().to_string();
         std::fs::write(name("a b#$.h"), "").unwrap();
         std::fs::write(name("k.c"), "#include \"a b#$.h\"\n").unwrap();
-        let command =
-            crate::process::command::Command::new("cc").args(["-MD", "-MF", &name("k.d"), "-c"]);
+        let command = offload_build_core::process::command::Command::new("cc").args([
+            "-MD",
+            "-MF",
+            &name("k.d"),
+            "-c",
+        ]);
         command
             .arg(name("k.c"))
             .arg("-o")

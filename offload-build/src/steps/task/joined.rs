@@ -1,8 +1,8 @@
 //! Libraries of device functions that join bitcode which calls them.
 
-use crate::files;
-use crate::process::command::{Command, CommandError};
-use crate::process::temporary;
+use offload_build_core::files;
+use offload_build_core::process::command::{Command, CommandError};
+use offload_build_core::process::temporary;
 use offload_formats::format::bitcode;
 use std::fs;
 use std::io;

@@ -19,16 +19,16 @@ mod temporary_names;
 
 pub(crate) use crate::steps::task::hints::SymbolHints;
 
-use crate::error::Error;
-use crate::files;
 use crate::messages::Failure;
-use crate::process::command::{Command, CommandError, Quoted};
-use crate::process::launcher::{Launched, Start};
-use crate::process::temporary;
 use crate::steps::digests::{Digests, hex};
 use crate::steps::step::{Done, Made, Step};
 use crate::steps::task::finish::Finish;
 use crate::steps::task::joined::{JoinError, Joined};
+use offload_build_core::error::Error;
+use offload_build_core::files;
+use offload_build_core::process::command::{Command, CommandError, Quoted};
+use offload_build_core::process::launcher::{Launched, Start};
+use offload_build_core::process::temporary;
 use offload_formats::escape;
 use offload_formats::md5::Md5;
 use std::collections::BTreeSet;

@@ -1,9 +1,9 @@
 //! Checks of a compile's output, from outside: whether it is whole, and whether it is what a cache or another
 //! machine had no right to give.
 
-use crate::compile::nvcc;
 use crate::steps::task::file_numbers;
 use crate::steps::task::finish::Finish;
+use offload_build_core::compile::nvcc;
 use offload_formats::container::elf::Elf;
 use offload_formats::container::symbols;
 use offload_formats::format::bytes::{ReadAt, ReadCache};

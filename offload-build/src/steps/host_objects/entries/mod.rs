@@ -6,8 +6,8 @@ mod table;
 
 pub(crate) use crate::steps::host_objects::entries::table::{Entries, EntryPlace, Named};
 
-use crate::error::Error;
-use crate::readable::Readable;
+use offload_build_core::error::Error;
+use offload_build_core::readable::Readable;
 use offload_formats::format::magic::Magic;
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -4,10 +4,10 @@
 //! several objects have an entry (of a template's kernel), the first has that name, and is registered. Of a module that
 //! the last link registers only aliases get new names: for `lld-link` two of one name are an error.
 
-use crate::error::Error;
-use crate::readable::Readable;
 use crate::steps::host_objects::entries::coff::{entries, entry_sections};
 use crate::steps::host_objects::own::{DEVICE_STUB, Own, Symbols, stub_of};
+use offload_build_core::error::Error;
+use offload_build_core::readable::Readable;
 use offload_formats::container::coff::{CoffError, Object};
 use offload_formats::format::pieces::Piece;
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! The own names of a joined ELF object.
 
-use crate::readable::Readable;
 use crate::steps::host_objects::own::{DEVICE_STUB, Own, Symbols, stub_of};
+use offload_build_core::readable::Readable;
 use offload_formats::container::elf::{self, Binding, Elf, ElfSymbol, SymbolPlace, SymbolTable};
 use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};

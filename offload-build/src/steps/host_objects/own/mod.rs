@@ -3,8 +3,8 @@
 mod coff;
 mod elf;
 
-use crate::error::Error;
-use crate::readable::Readable;
+use offload_build_core::error::Error;
+use offload_build_core::readable::Readable;
 use offload_formats::format::pieces::Piece;
 
 /// Names that keep a module's entries apart from those of others.

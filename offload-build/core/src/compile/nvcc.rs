@@ -1,0 +1,265 @@
+//! nvcc's command lines for CUDA: the device's side of one source for one processor, as a cubin.
+//!
+//! nvcc has a C++ compiler of the host read each source, also where no host code is made; what it read stands in the
+//! dependencies of both sides together.
+
+use crate::compile::clang::{Compile, depfile};
+use crate::declare::module::Target;
+use crate::files;
+use crate::process::command::Command;
+use std::path::{Path, PathBuf};
+
+/// The extension of what it makes: `nvlink` takes no other, without a word.
+pub const EXTENSION: &str = "cubin";
+
+/// Options that say how much an image tells of its source.
+const DEBUG: [&str; 4] = ["-G", "--device-debug", "-lineinfo", "--generate-line-info"];
+
+/// Options that all compiles of one module share.
+#[derive(Clone, Debug)]
+pub struct Nvcc<'a> {
+    /// The compiler.
+    pub nvcc: &'a Path,
+    /// `-std=`.
+    pub std: Option<&'a str>,
+    /// `-I`, in order.
+    pub include: &'a [PathBuf],
+    /// Images name the lines of the source, for profilers; their code stays the same.
+    pub debug: bool,
+    /// The line of `--version` that tells its release.
+    pub version: &'a str,
+}
+
+impl Nvcc<'_> {
+    /// The cubin of one source: to be linked with others, or without `rdc` an image by itself.
+    #[must_use]
+    pub fn cubin(&self, processor: &str, compile: &Compile<'_>) -> Command {
+        let command = Command::new(self.nvcc)
+            .args(["-x", "cu", "-cubin", "-m64"])
+            .arg(format!("-arch={processor}"))
+            .arg(format!("-rdc={}", compile.rdc))
+            // `-O` is of host code.
+            .arg(format!("-Xptxas=-O{}", level(compile.opt_level)));
+        self.finish(command, compile)
+    }
+
+    /// PTX of one source.
+    #[must_use]
+    pub fn ptx(&self, processor: &str, compile: &Compile<'_>) -> Command {
+        let number = processor.trim_start_matches("sm_");
+        let command = Command::new(self.nvcc)
+            .args(["-x", "cu", "-ptx", "-m64"])
+            .arg(format!("-arch=compute_{number}"))
+            .arg(format!("-rdc={}", compile.rdc));
+        self.finish(command, compile)
+    }
+
+    /// The host's object of one source, with device code for all of `targets`, optimized at `device_level`: nvcc makes no
+    /// host code without the device's. With `rdc` the device code is not linked yet; without, the object registers it.
+    #[must_use]
+    pub fn object(&self, targets: &[Target], device_level: &str, compile: &Compile<'_>) -> Command {
+        let mode: &[&str] = match compile.rdc {
+            true => &["-dc"],
+            // What the images say of kernels is read.
+            false => &["-c", "-no-compress"],
+        };
+        let command = Command::new(self.nvcc)
+            .args(["-x", "cu"])
+            .args(mode)
+            .args(["-m64", "-Xcompiler=-fPIC"])
+            .args(generations(targets))
+            .arg(format!("-O{}", level(compile.opt_level)))
+            .arg(format!("-Xptxas=-O{}", level(device_level)));
+        let command = match self.debug {
+            true => command.arg("-g"),
+            false => command,
+        };
+        self.finish(command, compile)
+    }
+
+    /// Everything behind what the two differ in.
+    fn finish(&self, mut command: Command, compile: &Compile<'_>) -> Command {
+        let says = |flag: &String| DEBUG.contains(&flag.as_str());
+        if self.debug && !compile.flags.iter().any(says) {
+            command = command.arg("-lineinfo");
+        }
+        if let Some(std) = self.std {
+            command = command.arg(format!("-std={std}"));
+        }
+        // Names of anonymous namespaces, and of sources without an external name, have the number of the process otherwise.
+        let is_seeded = |flag: &String| flag.contains("frandom-seed");
+        let seeds = release(self.version).is_some_and(|release| release >= SEEDS);
+        if seeds && !compile.unit.is_empty() && !compile.flags.iter().any(is_seeded) {
+            // A number would be taken as it is, and may be too large.
+            command = command.arg(format!("-frandom-seed=u{}", compile.unit));
+        }
+        for folder in self.include {
+            command = command.arg("-I").arg(folder);
+        }
+        for (name, value) in compile.define.iter() {
+            let equals = if value.is_empty() { "" } else { "=" };
+            // nvcc takes lists.
+            let definition = format!("{name}{equals}{value}").replace(',', "\\,");
+            command = command.arg(format!("-D{definition}"));
+        }
+        command
+            .args(compile.flags)
+            .args(["-MD", "-MT", "out", "-MF"])
+            .arg(depfile(compile.output))
+            .arg(compile.source)
+            .arg("-o")
+            .arg(files::part(compile.output))
+    }
+}
+
+/// The device link of `objects` for all of `targets`: an object with the images, which registers them for all.
+#[must_use]
+pub fn registered_images(
+    nvcc: &Path,
+    targets: &[Target],
+    flags: &[String],
+    objects: &[PathBuf],
+    output: &Path,
+    version: &str,
+) -> Command {
+    let debug = flags.iter().any(|flag| DEBUG[..2].contains(&flag.as_str()));
+    Command::new(nvcc)
+        // What it says of kernels is read here.
+        .args(["-dlink", "-m64", "-no-compress", "-Xcompiler=-fPIC"])
+        .args(generations(targets))
+        .args(debug.then_some("-G"))
+        .args(removes_kernels(version).then_some("-Xnvlink=-ignore-host-info"))
+        .args(objects)
+        .arg("-o")
+        .arg(output)
+}
+
+/// Returns `-gencode` for each of them.
+fn generations(targets: &[Target]) -> impl Iterator<Item = String> {
+    targets.iter().map(|target| {
+        let processor = target.id.to_string();
+        let number = processor.trim_start_matches("sm_");
+        let code = if target.is_ptx { "compute" } else { "sm" };
+        format!("-gencode=arch=compute_{number},code={code}_{number}")
+    })
+}
+
+/// ptxas has none for size.
+fn level(opt_level: &str) -> &str {
+    match opt_level {
+        "s" | "z" => "2",
+        level => level,
+    }
+}
+
+/// Returns the options with which `nvlink` links what nvcc made for code with these `flags`. The device's runtime in the
+/// folder `runtime` joins if it is called.
+#[must_use]
+pub fn link_options(runtime: Option<&Path>, flags: &[String]) -> Vec<std::ffi::OsString> {
+    let debug = flags.iter().any(|flag| DEBUG[..2].contains(&flag.as_str()));
+    let debug = debug.then(|| "-g".into());
+    let runtime = runtime.map(|folder| {
+        let mut search = std::ffi::OsString::from("-L");
+        search.push(folder);
+        [search, "-lcudadevrt".into()]
+    });
+    debug
+        .into_iter()
+        .chain(runtime.into_iter().flatten())
+        .collect()
+}
+
+/// Returns whether nvlink removes the kernels and variables that no C++ of the module uses, unless an option says otherwise.
+/// Rust launches them by their stubs. It does since CUDA 11.6.
+fn removes_kernels(version: &str) -> bool {
+    release(version).is_none_or(|release| release >= (11, 6))
+}
+
+/// First release that was seen to know `-frandom-seed`; those from 12.0 to 12.9 were not looked at.
+const SEEDS: (u32, u32) = (13, 0);
+
+/// Returns the release in a line of `nvcc --version`: `Cuda compilation tools, release 13.5, V13.5.37`.
+fn release(version: &str) -> Option<(u32, u32)> {
+    let (_, rest) = version.split_once("release ")?;
+    let (major, minor) = rest.split(',').next()?.split_once('.')?;
+    Some((major.trim().parse().ok()?, minor.trim().parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::clang::Part;
+
+    #[test]
+    fn says_what_nvcc_needs() {
+        let include = [PathBuf::from("my include")];
+        let mut nvcc = Nvcc {
+            nvcc: Path::new("nvcc"),
+            std: Some("c++17"),
+            include: &include,
+            debug: true,
+            version: "",
+        };
+        let define = [("FAST", ""), ("PAIR", "1,2")];
+        let define = define
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into_iter()
+            .collect();
+        let mut compile = Compile {
+            source: Path::new("k.cu"),
+            output: Path::new("k.cubin"),
+            assembly: None,
+            opt_level: "s",
+            rdc: true,
+            has_host_code: false,
+            define: &define,
+            flags: &["--use_fast_math".to_owned()],
+            unit: "",
+            file: "",
+            part: Part::Whole,
+        };
+        let tail = "-MD -MT out -MF k.cubin.d k.cu -o k.cubin.part";
+        assert_eq!(
+            nvcc.cubin("sm_90a", &compile).to_string(),
+            format!(
+                "nvcc -x cu -cubin -m64 -arch=sm_90a -rdc=true -Xptxas=-O2 -lineinfo -std=c++17 -I 'my include' \
+                 -DFAST '-DPAIR=1\\,2' --use_fast_math {tail}"
+            )
+        );
+        // Who debugs says so.
+        (nvcc.std, nvcc.include) = (None, &[]);
+        let (none, flags) = (Default::default(), ["-G".to_owned()]);
+        (compile.define, compile.flags) = (&none, &flags);
+        (compile.opt_level, compile.rdc) = ("0", false);
+        assert_eq!(
+            nvcc.cubin("sm_80", &compile).to_string(),
+            format!("nvcc -x cu -cubin -m64 -arch=sm_80 -rdc=false -Xptxas=-O0 -G {tail}")
+        );
+        // The same names in each build, from the first release on that can.
+        (nvcc.version, compile.unit) = ("Cuda compilation tools, release 13.0, V13.0.88", "12ab");
+        let seeded = nvcc.cubin("sm_80", &compile).to_string();
+        assert!(seeded.contains(" -frandom-seed=u12ab -G "), "{seeded}");
+        nvcc.version = "Cuda compilation tools, release 12.9, V12.9.86";
+        assert!(!nvcc.cubin("sm_80", &compile).to_string().contains("seed"));
+        let own = ["-frandom-seed=7".to_owned()];
+        (nvcc.version, compile.flags) = ("release 13.5,", &own);
+        let seeded = nvcc.cubin("sm_80", &compile).to_string();
+        assert_eq!(seeded.matches("frandom-seed").count(), 1, "{seeded}");
+        assert_eq!(link_options(None, &flags), ["-g"]);
+        let runtime = Some(Path::new("/cuda/lib64"));
+        assert_eq!(link_options(runtime, &[]), ["-L/cuda/lib64", "-lcudadevrt"]);
+    }
+
+    #[test]
+    fn knows_which_releases_remove_kernels() {
+        for (version, removes) in [
+            ("Cuda compilation tools, release 13.5, V13.5.37", true),
+            ("Cuda compilation tools, release 11.6, V11.6.55", true),
+            ("Cuda compilation tools, release 11.5, V11.5.119", false),
+            ("Cuda compilation tools, release 10.2, V10.2.89", false),
+            ("another", true),
+        ] {
+            assert_eq!(removes_kernels(version), removes, "{version}");
+        }
+    }
+}

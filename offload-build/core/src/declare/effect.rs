@@ -1,0 +1,249 @@
+//! Keys that do not apply to a language: an error if one is written for such a module alone.
+//!
+//! A key for several modules is an error if none of them takes it: a package's keys above its modules, and methods of
+//! `Build`. What a workspace or a variable says may be for another package.
+
+use crate::declare::language::Language;
+use crate::declare::settings::{Entry, Reach, Settings, nearest};
+use crate::error::Error;
+use std::collections::BTreeSet;
+
+const NOT_RUST: &[Language] = &[
+    Language::OpenMp,
+    Language::Hip,
+    Language::Cuda,
+    Language::Bitcode,
+    Language::Prebuilt,
+];
+
+/// Languages without a preprocessor.
+const WITHOUT_TEXT: &[Language] = &[Language::Bitcode, Language::Rust, Language::Prebuilt];
+
+/// Keys, and the languages on whose modules they have no effect.
+const WITHOUT: [(&str, &[Language]); 16] = [
+    ("sources", &[Language::Rust]),
+    ("exclude", &[Language::Rust]),
+    ("crate", NOT_RUST),
+    ("features", NOT_RUST),
+    ("default-features", NOT_RUST),
+    ("include", WITHOUT_TEXT),
+    ("define", WITHOUT_TEXT),
+    ("std", WITHOUT_TEXT),
+    ("flags", &[Language::Prebuilt]),
+    ("opt-level", &[Language::Prebuilt]),
+    ("compiler", &[Language::Prebuilt]),
+    ("launcher", WITHOUT_TEXT),
+    ("missing", &[Language::Prebuilt]),
+    ("archives", &[Language::Prebuilt]),
+    ("link", &[Language::Prebuilt]),
+    ("artifact", &[Language::Prebuilt]),
+];
+
+/// Checks the settings of all modules of a package.
+pub fn check(modules: &[Settings]) -> Result<(), Error> {
+    let language = |module: &Settings| Language::named(module.text("language")?);
+    for module in modules {
+        for (key, languages) in WITHOUT {
+            let has_none =
+                |module: &Settings| language(module).is_some_and(|own| languages.contains(&own));
+            if !has_none(module) {
+                continue;
+            }
+            let places = std::iter::once(module).chain(module.targets.values());
+            for settings in places {
+                let reach = settings.entry(key).map(|entry| entry.reach);
+                let is_wrong = match reach {
+                    Some(Reach::Module) => true,
+                    Some(Reach::Package) => modules.iter().all(has_none),
+                    Some(Reach::World) | None => false,
+                };
+                if is_wrong {
+                    let language = module.text("language").expect("it has a language");
+                    let problem =
+                        format!("`{key}` has no effect on modules of `{language}` [OFF502]");
+                    return Err(settings.error_at(key, problem));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the feature of a module is one of the package's, unless it was written for other packages, too.
+pub fn feature(module: &Settings, declared: &BTreeSet<String>) -> Result<(), Error> {
+    let is_own = |entry: &Entry| entry.reach != Reach::World;
+    match module.text("feature") {
+        Some(feature)
+            if !declared.contains(feature) && module.entry("feature").is_some_and(is_own) =>
+        {
+            let hint = nearest(feature, declared.iter().map(String::as_str));
+            let problem = format!("the package has no feature `{feature}`{hint} [OFF505]");
+            Err(module.error_at("feature", problem))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod cases;
+
+#[cfg(test)]
+mod tests {
+    use super::cases::{LANGUAGES, NO_EFFECT, TABLE};
+    use super::*;
+    use crate::declare::manifest::{self, Source};
+    use crate::declare::module::Module;
+    use crate::declare::settings::KEYS;
+    use crate::environment::Environment;
+    use std::path::Path;
+
+    fn checked(folder: &Path, text: &str) -> Result<(), String> {
+        let source = Source {
+            file: "Cargo.toml",
+            text,
+        };
+        let modules = manifest::modules(source, None, "dev").map_err(|error| error.to_string())?;
+        check(&modules).map_err(|error| error.to_string())?;
+        let features = manifest::features(source).unwrap();
+        for module in &modules {
+            feature(module, &features).map_err(|error| error.to_string())?;
+        }
+        let variable = |(name, value): (&str, String)| (name.into(), value.into());
+        let variables = [
+            ("CARGO_MANIFEST_DIR", folder.display().to_string()),
+            ("OUT_DIR", folder.join("target/out").display().to_string()),
+            ("CARGO_FEATURE_GPU", "1".to_owned()),
+        ];
+        let environment = Environment::new(variables.map(variable).into());
+        for module in &modules {
+            Module::new(module, &environment).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn accepts_and_rejects_each_key_for_each_language() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [
+            "a.c", "a.hip", "a.cu", "a.bc", "a.co", "b.c", "b.hip", "b.cu", "b.bc", "b.co",
+        ] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let kernels = folder.path().join("kernels");
+        std::fs::create_dir_all(kernels.join("src")).unwrap();
+        std::fs::write(kernels.join("Cargo.toml"), "[package]\nname = \"k\"\n").unwrap();
+        std::fs::write(kernels.join("src/lib.rs"), "").unwrap();
+        let rows = TABLE.map(|(key, ..)| key);
+        assert_eq!(
+            rows.to_vec(),
+            KEYS.iter().map(|key| key.name).collect::<Vec<_>>()
+        );
+        let sources = ["c", "hip", "cu", "bc", "co"]
+            .map(|extension| format!("sources = [\"*.{extension}\"]"));
+        let kernels = ["crate = \"kernels\"".to_owned()];
+        for (key, value, problems) in TABLE.iter().filter(|(_, value, _)| !value.is_empty()) {
+            let sources = sources.iter().chain(&kernels);
+            for ((language, source), problem) in LANGUAGES.iter().zip(sources).zip(problems) {
+                let source = match (*key, *language) {
+                    // Once is enough.
+                    ("crate", "rust") => "",
+                    _ => source,
+                };
+                let target = if *language == "cuda" {
+                    "sm_80"
+                } else {
+                    "gfx90a"
+                };
+                let text = format!(
+                    "[features]\ngpu = []\n[package.metadata.offload]\nlanguage = \"{language}\"\n\
+                     {source}\ntargets = [\"{target}\"]\n\n  {key} = {value}\n"
+                );
+                let expected = match *problem {
+                    "" => Ok(()),
+                    NO_EFFECT => Err(format!(
+                        "Cargo.toml:8:3: `{key}` has no effect on modules of `{language}` [OFF502]"
+                    )),
+                    problem => Err(format!("Cargo.toml:8:3: {problem}")),
+                };
+                assert_eq!(checked(folder.path(), &text), expected, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn rejects_sources_of_a_crate_of_kernels() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "[package.metadata.offload]\nlanguage = \"rust\"\nsources = [\"k.rs\"]\n";
+        let error = "Cargo.toml:3:1: `sources` has no effect on modules of `rust` [OFF502]";
+        assert_eq!(checked(folder.path(), text), Err(error.to_owned()));
+    }
+
+    #[test]
+    fn leaves_to_others_what_has_an_effect_on_them() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.hip", "a.co"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let keys = "[package.metadata.offload]\ntargets = [\"gfx90a\"]\nstd = \"c++20\"\n";
+        let module = |name: &str, language: &str, source: &str| {
+            format!(
+                "[[package.metadata.offload.module]]\nname = \"{name}\"\nlanguage = \"{language}\"\nsources = [\"{source}\"]\n"
+            )
+        };
+        let (hip, images) = (
+            module("one", "hip", "a.hip"),
+            module("two", "prebuilt", "a.co"),
+        );
+        assert_eq!(
+            checked(folder.path(), &format!("{keys}{hip}{images}")),
+            Ok(())
+        );
+        // None takes it; and who writes it for one module means that module.
+        let error = "`std` has no effect on modules of `prebuilt` [OFF502]";
+        for (text, line) in [
+            (format!("{keys}{images}"), "3:1"),
+            (format!("{keys}{hip}{images}std = \"c++17\"\n"), "12:1"),
+        ] {
+            let expected = Err(format!("Cargo.toml:{line}: {error}"));
+            assert_eq!(checked(folder.path(), &text), expected, "{text}");
+        }
+        let target = "[package.metadata.offload.target.gfx90a]\ndefine = { A = 1 }\n";
+        let text = format!(
+            "[package.metadata.offload]\nlanguage = \"prebuilt\"\nsources = [\"a.co\"]\ntargets = [\"gfx90a\"]\n{target}"
+        );
+        assert_eq!(
+            checked(folder.path(), &text),
+            Err(
+                "Cargo.toml:6:1: `define` has no effect on modules of `prebuilt` [OFF502]"
+                    .to_owned()
+            )
+        );
+    }
+
+    #[test]
+    fn knows_the_features_of_a_package() {
+        let package = "[features]\ngpu = []\ndefault = [\"gpu\"]\n[dependencies]\na = \"1\"\nb = { version = \"1\", optional = true }\n\
+                       [target.'cfg(unix)'.build-dependencies]\nc = { version = \"1\", optional = true }\n\
+                       [package.metadata.offload]\nfeature = ";
+        let rejects = |name: &str| {
+            let text = format!("{package}\"{name}\"\n");
+            let source = Source {
+                file: "Cargo.toml",
+                text: &text,
+            };
+            let modules = manifest::modules(source, None, "dev").unwrap();
+            let features = manifest::features(source).unwrap();
+            feature(&modules[0], &features)
+                .err()
+                .map(|error| error.to_string())
+        };
+        for name in ["gpu", "default", "b", "c"] {
+            assert_eq!(rejects(name), None, "{name}");
+        }
+        for (name, hint) in [("gpus", "; did you mean `gpu`?"), ("a", "")] {
+            let expected =
+                format!("Cargo.toml:10:1: the package has no feature `{name}`{hint} [OFF505]");
+            assert_eq!(rejects(name), Some(expected));
+        }
+    }
+}

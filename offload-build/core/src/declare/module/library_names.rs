@@ -1,0 +1,44 @@
+//! Libraries of device code that device links take.
+
+use crate::declare::settings::Settings;
+use crate::error::Error;
+use crate::readable;
+use std::path::{Path, PathBuf};
+
+/// Libraries of device code for the device link of one target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LibraryNames {
+    /// Libraries by path.
+    pub archives: Vec<PathBuf>,
+    /// Libraries by name.
+    pub link: Vec<String>,
+}
+
+impl LibraryNames {
+    /// Reads the libraries of `settings`, which may be those of one target; `root` is the package's folder.
+    pub fn new(settings: &Settings, root: &Path) -> Result<Self, Error> {
+        let paths =
+            settings.list("archives").iter().map(|text| {
+                let path = root.join(text);
+                match readable::is_file(&path)? {
+                    true => Ok(path),
+                    false => Err(settings
+                        .error_at("archives", format_args!("`{text}`: no such file [OFF506]"))),
+                }
+            });
+        Ok(Self {
+            archives: paths.collect::<Result<_, Error>>()?,
+            link: settings.list("link").to_vec(),
+        })
+    }
+
+    /// Adds libraries after these.
+    pub fn extend(&mut self, others: Self) {
+        self.archives.extend(others.archives);
+        self.link.extend(others.link);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.archives.is_empty() && self.link.is_empty()
+    }
+}

@@ -1,0 +1,302 @@
+//! One module of device code: settings checked and made into values.
+
+mod choices;
+mod flags;
+mod kernel_crate;
+mod library_names;
+mod sources;
+mod target;
+
+pub use crate::declare::module::choices::{Embed, Missing, Register};
+pub use crate::declare::module::flags::Flags;
+pub use crate::declare::module::kernel_crate::KernelCrate;
+use crate::declare::module::kernel_crate::is_rustc;
+pub use crate::declare::module::sources::excluded;
+pub use crate::declare::module::target::Target;
+
+use crate::declare::family::Family;
+use crate::declare::language::{ArtifactKind, Container, ImageSources, Language, is_cpp};
+use crate::declare::module::flags::is_identifier;
+use crate::declare::settings::{Reach, Settings};
+use crate::environment::Environment;
+use crate::error::Error;
+use offload_formats::container::decompression_limit::{self, DecompressionLimit};
+use offload_formats::container::large;
+use offload_formats::format::compressed_bundle::Method;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// One module, as the manifest, the variables and the build script together declare it.
+#[derive(Clone, Debug)]
+pub struct Module {
+    pub name: String,
+    pub language: Language,
+    /// True if its sources are compiled for the host, too, and its images registered.
+    pub has_host_code: bool,
+    /// Absolute paths, sorted, each once. Of a crate of kernels its root.
+    pub sources: Vec<PathBuf>,
+    /// The crate of kernels of a module of `rust`.
+    pub kernel_crate: Option<KernelCrate>,
+    /// Sources that use `<offload/gpu.h>` in the place of the vendor's SDK.
+    pub sources_without_sdk: BTreeSet<PathBuf>,
+    /// Folders in which patterns look for sources: a new file in one of them is a new source.
+    pub watched: Vec<PathBuf>,
+    pub targets: Vec<Target>,
+    pub include: Vec<PathBuf>,
+    /// Folders in which libraries of device code are looked for by name.
+    pub library_dirs: Vec<PathBuf>,
+    /// Libraries that it comes out as , and what they are called.
+    pub artifacts: Vec<ArtifactKind>,
+    pub library: String,
+    pub container: Container,
+    /// The method and its level, where the container is compressed.
+    pub compress: Option<(Method, Option<i32>)>,
+    pub embed: Embed,
+    pub std: Option<String>,
+    /// True if sources call device functions of each other.
+    pub rdc: bool,
+    /// The sources that an image is made of.
+    pub images: ImageSources,
+    /// Options of the host objects.
+    pub own: Flags,
+    /// The declared compiler. For a crate of kernels a clang that is set for other packages, too: it links device code.
+    pub compiler: Option<String>,
+    /// The launcher as written, and where it was written.
+    pub launcher: Option<(String, String)>,
+    pub register: Register,
+    pub missing: Missing,
+    /// The limit on what compressed images become.
+    pub decompressed: DecompressionLimit,
+    /// Largest total of images in usual sections in bytes.
+    pub largest_usual: u64,
+    /// Hints about targets, as the manifest spells them, shown if something fails.
+    doubts: Vec<(String, String)>,
+    /// The error of a value that names an SDK which is not installed.
+    pub missing_sdk: Option<String>,
+    /// Oddities that are not errors.
+    pub warnings: Vec<String>,
+}
+
+/// Size in bytes.
+const LONGEST_NAME: usize = 200;
+
+impl Module {
+    /// Tells whether objects of host code need the library of C++.
+    pub fn has_cpp(&self) -> bool {
+        self.language != Language::OpenMp || self.sources.iter().any(|path| is_cpp(path))
+    }
+
+    /// Tells whether C++ may be linked: libraries and flags do not say.
+    pub fn may_have_cpp(&self) -> bool {
+        let flags = &self.own.flags;
+        self.has_libraries() || self.has_cpp() || flags.iter().any(|flag| flag.starts_with("-x"))
+    }
+
+    /// Tells whether a device link takes libraries of device code.
+    pub fn has_libraries(&self) -> bool {
+        let mut targets = self.targets.iter();
+        targets.any(|target| !target.libraries.is_empty())
+    }
+
+    /// Returns the declared compiler of C, C++ or LLVM IR.
+    pub fn declared_compiler(&self) -> Option<&str> {
+        let compiler = self.compiler.as_deref();
+        compiler.filter(|_| self.language != Language::Rust)
+    }
+
+    /// Returns the clang to prefer for the device links of a crate of kernels.
+    pub fn preferred_clang(&self) -> Option<&str> {
+        let compiler = self.compiler.as_deref();
+        compiler.filter(|_| self.language == Language::Rust)
+    }
+
+    /// Returns the family of its compiler.
+    pub fn family(&self) -> Family {
+        let declared = self.declared_compiler().map(Path::new);
+        declared.map_or(Family::Clang, Family::of)
+    }
+
+    /// Tells whether the module that `settings` describe belongs to a cargo feature that is off.
+    pub fn is_off(settings: &Settings, environment: &Environment) -> bool {
+        settings.text("feature").is_some_and(|feature| {
+            let variable = format!("CARGO_FEATURE_{}", feature.to_uppercase().replace('-', "_"));
+            environment.cargo(&variable).is_none()
+        })
+    }
+
+    /// Checks `settings`.
+    pub fn new(settings: &Settings, environment: &Environment) -> Result<Self, Error> {
+        let name = checked_name(settings)?;
+        let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
+        let Some(language) = settings.text("language").and_then(Language::named) else {
+            return Err(lacks(&name, "language"));
+        };
+        let default = environment
+            .cargo("OPT_LEVEL")
+            .unwrap_or_else(|| "2".to_owned());
+        let own = Flags::new(settings, &default)?;
+        let out = PathBuf::from(environment.required("OUT_DIR")?);
+        let mut watched = Vec::new();
+        let kernel_crate = match language {
+            Language::Rust => Some(KernelCrate::new(settings, name.as_str(), &root)?),
+            _ => None,
+        };
+        let (sources, mut warnings) = match &kernel_crate {
+            Some(kernels) => (vec![kernels.source.clone()], Vec::new()),
+            None => sources::sources(settings, language, &root, &out, &own, &mut watched)?,
+        };
+        if sources.is_empty() {
+            return Err(lacks(&name, "sources"));
+        }
+        let targets = target::targets(settings, language, &own, &root)?;
+        // Of GPUs that nobody looks for.
+        if targets.is_empty() && environment.variable("DOCS_RS").is_none() {
+            return Err(lacks(&name, "targets"));
+        }
+        warnings.extend(unmatched(settings, &targets, &root, &sources));
+        let include = settings.list("include").iter();
+        let include = include.map(|folder| root.join(folder)).collect();
+        let library_dirs = library_dirs(environment, &root);
+        let package = environment.cargo("CARGO_PKG_NAME");
+        let library = settings.text("name").map(str::to_owned).or(package);
+        choices::compiler(settings, language)?;
+        let has_host_code = choices::host(settings, language)?;
+        let (images, rdc) = choices::images(settings, language, has_host_code, sources.len())?;
+        let register = choices::register(settings, language, has_host_code)?;
+        choices::deferred(settings, register, rdc)?;
+        let container = choices::container(settings, language, has_host_code, &targets)?;
+        let decompressed = environment.variable(decompression_limit::VARIABLE);
+        let decompressed = DecompressionLimit::parse(None, decompressed.as_deref());
+        let largest_usual = environment.variable(large::LARGE_VARIABLE);
+        let largest_usual = large::largest_usual(None, largest_usual.as_deref());
+        let doubts = doubts(settings, &targets);
+        Ok(Self {
+            decompressed: decompressed.map_err(Error::new)?,
+            largest_usual: largest_usual.map_err(Error::new)?,
+            sources,
+            kernel_crate,
+            sources_without_sdk: BTreeSet::new(),
+            watched,
+            targets,
+            include,
+            library_dirs,
+            artifacts: choices::artifacts(settings, language)?,
+            library: library.unwrap_or_else(|| name.clone()),
+            compress: choices::compress(settings, container, register)?,
+            container,
+            embed: choices::embed(settings, has_host_code)?,
+            name,
+            language,
+            has_host_code,
+            std: settings.text("std").map(str::to_owned),
+            rdc,
+            images,
+            own,
+            compiler: compiler(settings, language, &root),
+            launcher: settings.text("launcher").map(|text| {
+                let origin = settings.origin("launcher");
+                (text.trim().to_owned(), origin.to_owned())
+            }),
+            register,
+            missing: choices::missing(settings),
+            doubts,
+            missing_sdk: None,
+            warnings,
+        })
+    }
+
+    /// Tells whether there is a target that no release of LLVM knows.
+    pub fn is_doubtful(&self) -> bool {
+        !self.doubts.is_empty()
+    }
+
+    /// Returns what may be wrong with `target`: where the manifest names it, and the processor that may be meant.
+    pub fn doubt(&self, target: &Target) -> Option<&str> {
+        let mut doubts = self.doubts.iter();
+        let found = doubts.find(|(written, _)| *written == target.written);
+        found.map(|(_, doubt)| doubt.as_str())
+    }
+
+    /// `error` with what may be wrong with the targets, unless it says so.
+    pub fn explained(&self, error: Error) -> Error {
+        let text = error.to_string();
+        let doubts = self.doubts.iter().map(|(_, doubt)| doubt);
+        let doubts = doubts.filter(|doubt| !text.contains(doubt.as_str()));
+        doubts.fold(error, |error, doubt| {
+            error.with_line(format_args!("hint: {doubt}"))
+        })
+    }
+
+    /// The name of the module that `settings` describe.
+    pub fn name(settings: &Settings) -> &str {
+        settings.text("name").unwrap_or("kernels")
+    }
+}
+
+/// Returns the error of a module without a key that it needs.
+fn lacks(module: &str, key: &str) -> Error {
+    Error::new(format_args!("module `{module}` has no `{key}` [OFF508]"))
+}
+
+/// Returns the declared compiler: a name, or a path in the package's folder `root`.
+///
+/// A module of `rust` declares a rustc; only a clang that is set for other packages, too, can link its device code.
+fn compiler(settings: &Settings, language: Language, root: &Path) -> Option<String> {
+    let text = settings.text("compiler")?;
+    let reach = settings.entry("compiler").map(|entry| entry.reach);
+    let is_clang = Family::of(Path::new(text)) == Family::Clang && !is_rustc(text);
+    if language == Language::Rust && !(is_clang && reach == Some(Reach::World)) {
+        return None;
+    }
+    Some(match text.contains('/') {
+        true => root.join(text).to_string_lossy().into_owned(),
+        false => text.to_owned(),
+    })
+}
+
+/// Returns the module's name: it names symbols, and with an extension the file that Rust includes.
+fn checked_name(settings: &Settings) -> Result<String, Error> {
+    let name = Module::name(settings);
+    let problem = if !is_identifier(name) {
+        format!("`{name}` is not a Rust identifier")
+    } else if name.len() > LONGEST_NAME {
+        format!("`{name}` is longer than {LONGEST_NAME} characters")
+    } else {
+        return Ok(name.to_owned());
+    };
+    Err(settings.error_at("name", problem))
+}
+
+/// Returns warnings about patterns of `exclude` for one target that leave no source out.
+fn unmatched<'a>(
+    settings: &'a Settings,
+    targets: &'a [Target],
+    root: &'a Path,
+    sources: &'a [PathBuf],
+) -> impl Iterator<Item = String> + 'a {
+    let of_target = move |target: &'a Target| {
+        let over = settings.targets.get(&target.written)?;
+        let exclude = &target.own.exclude;
+        Some(sources::unmatched(over, exclude, root, sources))
+    };
+    targets.iter().filter_map(of_target).flatten()
+}
+
+/// Returns hints about targets whose processor no release of LLVM knows, by the targets' names.
+fn doubts(settings: &Settings, targets: &[Target]) -> Vec<(String, String)> {
+    let origin = settings.origin("targets");
+    let doubt = |target: &Target| {
+        let doubt = format!("{origin}: {}", target.doubt()?);
+        Some((target.written.clone(), doubt))
+    };
+    targets.iter().filter_map(doubt).collect()
+}
+
+/// Returns the folders in which libraries of device code are looked for by name.
+fn library_dirs(environment: &Environment, root: &Path) -> Vec<PathBuf> {
+    let variable = environment.variable("LIBRARY_PATH").unwrap_or_default();
+    std::env::split_paths(&variable)
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .chain([root.to_owned()])
+        .collect()
+}

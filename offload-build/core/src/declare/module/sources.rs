@@ -1,0 +1,225 @@
+//! The sources that a module's patterns find, and where a new file would be one.
+
+use crate::declare::language::Language;
+use crate::declare::module::flags::Flags;
+use crate::declare::settings::{Reach, Settings};
+use crate::error;
+use crate::error::Error;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Returns the sources that patterns find, sorted, and warnings; folders that are watched for new ones go to `watched`.
+pub(super) fn sources(
+    settings: &Settings,
+    language: Language,
+    root: &Path,
+    out: &Path,
+    own: &Flags,
+    watched: &mut Vec<PathBuf>,
+) -> Result<(Vec<PathBuf>, Vec<String>), Error> {
+    let mut found = Vec::new();
+    for text in settings.list("sources") {
+        let problem =
+            |problem: String| settings.error_at("sources", format_args!("`{text}`: {problem}"));
+        let pattern = match Path::new(text).is_absolute() {
+            true => text.clone(),
+            false => format!("{}/{text}", glob::Pattern::escape(&root.to_string_lossy())),
+        };
+        let star = text.find(['*', '?', '[']);
+        let matches = glob::glob(&pattern).map_err(|error| problem(error.to_string()))?;
+        let before = found.len();
+        let mut folder = false;
+        for path in matches {
+            let path = path.map_err(|error| problem(error.to_string()))?;
+            // What a pattern finds there was made by some build script.
+            let made = star.is_some()
+                && target_folder(root, out).is_some_and(|made| path.starts_with(made));
+            if made || is_lock(&path) {
+                continue;
+            }
+            let data = match std::fs::metadata(&path) {
+                Ok(data) => data,
+                // The system follows no more links; the file was found by a shorter way.
+                Err(_) if is_in_loop(&path) => continue,
+                Err(error) => return Err(problem(format!("{}: {error}", path.display()))),
+            };
+            match data.is_dir() {
+                true => folder = true,
+                false if data.is_file() => found.push(path),
+                false => return Err(problem(format!("{}: not a file", path.display()))),
+            }
+        }
+        if found.len() == before {
+            let known = language.extensions().unwrap_or_default();
+            let extension = known.first().unwrap_or(&"*");
+            return Err(problem(match folder {
+                true if star.is_none() => format!(
+                    "a folder\nhint: `{0}/*.{extension}` lists its sources, `{0}/**/*.{extension}` also those of \
+                     folders in it",
+                    text.trim_end_matches('/')
+                ),
+                _ if text.contains('{') => {
+                    "no such file [OFF506]\nhint: list one pattern for each: braces are not supported"
+                        .to_owned()
+                }
+                _ => "no such file [OFF506]".to_owned(),
+            }));
+        }
+        if let Some(star) = star {
+            let (fixed, rest) = text.split_at(star);
+            let folder = root.join(fixed.rsplit_once('/').map_or("", |(folder, _)| folder));
+            let folders = watch(&folder, out, Depth::of(rest)).map_err(error::io(&folder))?;
+            watched.extend(folders);
+        }
+    }
+    let warnings = unmatched(settings, &own.exclude, root, &found);
+    found.retain(|path| !excluded(&own.exclude, root, path));
+    let found = each_once(found)?;
+    check_extensions(settings, language, root, own, &found)?;
+    Ok((found, warnings))
+}
+
+/// Checks that sources have extensions of their language, unless a flag names it.
+fn check_extensions(
+    settings: &Settings,
+    language: Language,
+    root: &Path,
+    own: &Flags,
+    found: &[PathBuf],
+) -> Result<(), Error> {
+    if !own.flags.iter().any(|flag| flag.starts_with("-x")) {
+        let known = language.extensions();
+        let is_unknown = |path: &&PathBuf| {
+            let extension = path.extension().unwrap_or_default();
+            let mut known = known.iter().flatten().peekable();
+            known.peek().is_some() && !known.any(|known| extension == *known)
+        };
+        if let Some(path) = found.iter().find(is_unknown) {
+            let shown = path.strip_prefix(root).unwrap_or(path).display();
+            let known = known.expect("a source is unknown where others are known");
+            let (name, known) = (language.name(), known.join("`, `."));
+            let problem = format!("`{shown}` is not a source of `{name}` (`.{known}` are)");
+            return Err(settings.error_at("sources", problem));
+        }
+    }
+    Ok(())
+}
+
+/// Tells whether a file is a lock of Emacs: a dangling link beside a file that is being edited.
+fn is_lock(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    name.as_encoded_bytes().starts_with(b".#") && path.is_symlink()
+}
+
+/// Tells whether a folder of `path` is a link to a folder around it.
+fn is_in_loop(path: &Path) -> bool {
+    path.ancestors().skip(1).any(|folder| {
+        let around = folder
+            .parent()
+            .and_then(|parent| parent.canonicalize().ok());
+        let real = folder.canonicalize().ok();
+        folder.is_symlink()
+            && around
+                .zip(real)
+                .is_some_and(|(around, real)| around.starts_with(real))
+    })
+}
+
+/// Returns each file once, sorted: links may lead to one in several ways, and if they form a loop, in many. The
+/// shortest
+/// way is kept.
+fn each_once(mut paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, Error> {
+    paths.sort_by_cached_key(|path| (path.components().count(), path.clone()));
+    let mut seen = BTreeSet::new();
+    let mut kept = Vec::new();
+    for path in paths {
+        if seen.insert(path.canonicalize().map_err(error::io(&path))?) {
+            kept.push(path);
+        }
+    }
+    kept.sort();
+    Ok(kept)
+}
+
+/// Returns warnings about patterns of `exclude`, written for this module, that leave no source out.
+pub(super) fn unmatched(
+    settings: &Settings,
+    exclude: &[glob::Pattern],
+    root: &Path,
+    sources: &[PathBuf],
+) -> Vec<String> {
+    let entry = settings.entry("exclude");
+    let Some(entry) = entry.filter(|entry| entry.reach == Reach::Module) else {
+        return Vec::new();
+    };
+    let own = settings.list("exclude");
+    let is_own = |pattern: &&glob::Pattern| {
+        own.iter()
+            .any(|text| text.trim_start_matches("./") == pattern.as_str())
+    };
+    let is_unmatched = |pattern: &&glob::Pattern| {
+        let pattern = std::slice::from_ref(*pattern);
+        !sources.iter().any(|path| excluded(pattern, root, path))
+    };
+    let patterns = exclude.iter().filter(is_own).filter(is_unmatched);
+    patterns
+        .map(|pattern| {
+            format!(
+                "{}: `exclude`: `{pattern}` leaves out no source",
+                entry.origin
+            )
+        })
+        .collect()
+}
+
+/// The folder of the package, if any, in which Cargo builds.
+fn target_folder(root: &Path, out: &Path) -> Option<PathBuf> {
+    let below = out.strip_prefix(root).ok()?;
+    Some(root.join(below.components().next()?))
+}
+
+/// The folders that a pattern reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Depth {
+    /// The one before its first wildcard.
+    One,
+    /// Folders below it, too.
+    All,
+}
+
+impl Depth {
+    /// Returns the depth of a pattern from its first wildcard on.
+    fn of(rest: &str) -> Self {
+        match rest.contains('/') {
+            true => Self::All,
+            false => Self::One,
+        }
+    }
+}
+
+/// Returns the folders to watch for new files: `folder`, and those below it if the pattern reaches there.
+///
+/// Cargo watches a folder with everything in it: one in which it builds itself would change with every build.
+fn watch(folder: &Path, out: &Path, depth: Depth) -> io::Result<Vec<PathBuf>> {
+    if !out.starts_with(folder) {
+        return Ok(vec![folder.to_owned()]);
+    }
+    let mut beside = Vec::new();
+    for entry in folder.read_dir()? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default();
+        let hidden = name.as_encoded_bytes().starts_with(b".");
+        if depth == Depth::All && path.is_dir() && !hidden && !out.starts_with(&path) {
+            beside.push(path);
+        }
+    }
+    beside.sort();
+    Ok(beside)
+}
+
+/// Tells whether `exclude` names `path`, relative to the package.
+pub fn excluded(exclude: &[glob::Pattern], root: &Path, path: &Path) -> bool {
+    let relative = path.strip_prefix(root).unwrap_or(path);
+    exclude.iter().any(|pattern| pattern.matches_path(relative))
+}

@@ -1,0 +1,287 @@
+//! Targets: what the images of a module are made for.
+
+use crate::declare::language::Language;
+use crate::declare::module::flags::Flags;
+use crate::declare::module::library_names::LibraryNames;
+use crate::declare::settings::{Settings, nearest};
+use crate::error::Error;
+use offload_formats::names::{Processor, TargetId, Triple, spelling};
+use std::path::Path;
+
+/// The optimization level of device code in every profile: kernels that nobody optimized say nothing about a GPU.
+const OPT_LEVEL: &str = "3";
+
+/// A target: what images are made for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The target as the manifest spells it.
+    pub written: String,
+    pub triple: Triple,
+    /// The target ID; empty if the triple says all.
+    pub id: TargetId,
+    pub own: Flags,
+    /// Libraries for its device link: the module's, then its own.
+    pub libraries: LibraryNames,
+    /// True if it does without sources that other targets have.
+    pub leaves_out: bool,
+    /// Its image is PTX, which the driver compiles.
+    pub is_ptx: bool,
+}
+
+impl Target {
+    /// `gfx90a:xnack-`, `sm_80`, `compute_80`, or the triple of a CPU device.
+    pub fn parse(written: &str) -> Result<Self, String> {
+        let is_target = |word| Self::parse(word).is_ok();
+        if written.contains(char::is_whitespace) && written.split_whitespace().all(is_target) {
+            return Err(format!(
+                "`{written}` is not a valid target: a target has no blanks [OFF503]\nhint: separate targets by commas"
+            ));
+        }
+        let target = |triple: &str, id: &str| {
+            let triple = Triple::parse(triple).map_err(|error| error.to_string())?;
+            let id = TargetId::parse(id).map_err(|error| error.to_string())?;
+            let (written, own) = (written.to_owned(), Flags::default());
+            Ok(Self {
+                written,
+                triple,
+                id,
+                own,
+                libraries: LibraryNames::default(),
+                leaves_out: false,
+                is_ptx: false,
+            })
+        };
+        let digits = |rest: &str| rest.starts_with(|char: char| char.is_ascii_digit());
+        if written.strip_prefix("gfx").is_some_and(digits) {
+            return target("amdgcn-amd-amdhsa", written);
+        }
+        if written.strip_prefix("sm_").is_some_and(digits) && !written.contains(':') {
+            return target("nvptx64-nvidia-cuda", written);
+        }
+        let virtual_processor = written.strip_prefix("compute_");
+        if let Some(number) = virtual_processor.filter(|rest| digits(rest) && !rest.contains(':')) {
+            return Ok(Self {
+                is_ptx: true,
+                written: written.to_owned(),
+                ..target("nvptx64-nvidia-cuda", &format!("sm_{number}"))?
+            });
+        }
+        match Triple::parse(written) {
+            Ok(triple) if triple.is_cpu() && written.contains('-') => target(written, ""),
+            _ => {
+                let known = [
+                    "x86_64-pc-linux-gnu",
+                    "x86_64-unknown-linux-gnu",
+                    "aarch64-unknown-linux-gnu",
+                ];
+                let hint = match spelling::meant(written) {
+                    Some(meant) => format!("; did you mean `{meant}`?"),
+                    None => nearest(written, known),
+                };
+                Err(format!(
+                    "`{written}` is not a valid target: expected a processor (`gfx90a`, `sm_80`) or a host triple{hint} [OFF503]"
+                ))
+            }
+        }
+    }
+
+    /// Returns a hint if no release of LLVM knows the processor: it may be the reason of an error.
+    pub fn doubt(&self) -> Option<String> {
+        let processor = self.id.processor();
+        if self.triple.is_cpu() || Processor::find(processor).is_some() {
+            return None;
+        }
+        let near = spelling::nearest_processor(processor);
+        let near = near.map(|near| format!("; did you mean `{near}`?"));
+        Some(format!(
+            "`{processor}` is not a known processor{} [OFF504]",
+            near.unwrap_or_default()
+        ))
+    }
+
+    /// Tells whether there are images of `language` for it.
+    pub fn is_target_of(&self, language: Language) -> bool {
+        let (is_amdgpu, is_nvptx) = (self.triple.is_amdgpu(), self.triple.is_nvptx());
+        match language {
+            Language::OpenMp => !self.is_ptx,
+            Language::Hip => is_amdgpu,
+            Language::Cuda => is_nvptx,
+            Language::Bitcode | Language::Rust | Language::Prebuilt => is_amdgpu || is_nvptx,
+        }
+    }
+
+    fn makes_same_image(&self, other: &Self) -> bool {
+        self.triple == other.triple && self.id == other.id && self.is_ptx == other.is_ptx
+    }
+
+    /// Tells whether sources are compiled for it as for `other`.
+    pub fn compiles_like(&self, other: &Self) -> bool {
+        self.triple == other.triple && self.id == other.id && self.own == other.own
+    }
+
+    /// Returns its name in `cfg(offload_target_…)` (`docs/generated-file.md`, "cfg").
+    pub fn cfg_name(&self) -> String {
+        let text = self.written.to_lowercase().replace('+', "_on");
+        let text = match text.split_once(':') {
+            // Only a feature ends in a sign: in a triple the dash divides.
+            Some((processor, features)) => format!("{processor}_{}", features.replace('-', "_off")),
+            None => text,
+        };
+        let plain = |c: char| {
+            if c.is_ascii_lowercase() || c.is_ascii_digit() {
+                c
+            } else {
+                '_'
+            }
+        };
+        format!(
+            "offload_target_{}",
+            text.chars().map(plain).collect::<String>()
+        )
+    }
+
+    /// Returns its folder among intermediate files.
+    pub fn folder(&self) -> String {
+        self.written.replace(':', "-")
+    }
+}
+
+/// Returns the targets of a module, with what holds for each alone.
+pub(super) fn targets(
+    settings: &Settings,
+    language: Language,
+    own: &Flags,
+    root: &Path,
+) -> Result<Vec<Target>, Error> {
+    let written = settings.list("targets");
+    let libraries = LibraryNames::new(settings, root)?;
+    let mut targets: Vec<Target> = Vec::new();
+    for text in written {
+        let mut target =
+            Target::parse(text).map_err(|problem| settings.error_at("targets", problem))?;
+        if !target.is_target_of(language) {
+            let problem = format!(
+                "`{text}` is not a valid target of `{}` [OFF503]",
+                language.name()
+            );
+            return Err(settings.error_at("targets", problem));
+        }
+        if let Some(same) = targets.iter().find(|other| other.makes_same_image(&target)) {
+            let problem = format!("`{text}` and `{}` are the same target", same.written);
+            return Err(settings.error_at("targets", problem));
+        }
+        target.own = own.clone();
+        let level = settings.text("opt-level").unwrap_or(OPT_LEVEL);
+        target.own.opt_level = level.to_owned();
+        target.libraries = libraries.clone();
+        if let Some(table) = settings.targets.get(text) {
+            for (name, value) in table.map("define").iter() {
+                target.own.define.remove(name);
+                if let Some(value) = value {
+                    target.own.define.insert(name.to_owned(), value.clone());
+                }
+            }
+            let over = Flags::new(table, level)?;
+            target.own.flags.extend(over.flags);
+            target.leaves_out = !over.exclude.is_empty();
+            target.own.exclude.extend(over.exclude);
+            target.libraries.extend(LibraryNames::new(table, root)?);
+        }
+        targets.push(target);
+    }
+    for name in settings.targets.names() {
+        // What a layer lists, a variable or a profile may leave out of this build.
+        if !settings.listed.contains(name) {
+            let hint = nearest(name, settings.listed.iter().map(String::as_str));
+            return Err(Error::new(format_args!(
+                "[package.metadata.offload.target.{name:?}]: `{name}` is not one of `targets`{hint}"
+            )));
+        }
+    }
+    Ok(targets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_processors_and_host_triples_as_targets() {
+        let row = |written: &str| {
+            let target = Target::parse(written).unwrap();
+            (
+                target.triple.to_string(),
+                target.id.to_string(),
+                target.cfg_name(),
+            )
+        };
+        let expect =
+            |triple: &str, id: &str, cfg: &str| (triple.to_owned(), id.to_owned(), cfg.to_owned());
+        assert_eq!(
+            row("sm_80"),
+            expect("nvptx64-nvidia-cuda", "sm_80", "offload_target_sm_80")
+        );
+        assert_eq!(
+            row("compute_90a"),
+            expect(
+                "nvptx64-nvidia-cuda",
+                "sm_90a",
+                "offload_target_compute_90a"
+            )
+        );
+        assert_eq!(
+            row("gfx90a:xnack-"),
+            expect(
+                "amdgcn-amd-amdhsa",
+                "gfx90a:xnack-",
+                "offload_target_gfx90a_xnack_off"
+            )
+        );
+        assert_eq!(
+            row("gfx90a:sramecc+:xnack-"),
+            expect(
+                "amdgcn-amd-amdhsa",
+                "gfx90a:sramecc+:xnack-",
+                "offload_target_gfx90a_sramecc_on_xnack_off"
+            )
+        );
+        assert_eq!(
+            row("x86_64-pc-linux-gnu"),
+            expect(
+                "x86_64-pc-linux-gnu",
+                "",
+                "offload_target_x86_64_pc_linux_gnu"
+            )
+        );
+    }
+
+    #[test]
+    fn rejects_what_is_no_target() {
+        let expected = "expected a processor (`gfx90a`, `sm_80`) or a host triple";
+        let error = |written: &str| Target::parse(written).unwrap_err();
+        for written in ["gpu", "compute_", "compute_x", "compute_80:xnack+"] {
+            assert_eq!(
+                error(written),
+                format!("`{written}` is not a valid target: {expected} [OFF503]")
+            );
+        }
+        for written in [
+            "gfx90a gfx1100",
+            "x86_64-pc-linux-gnu gfx90a",
+            "sm_80\tsm_90",
+        ] {
+            assert_eq!(
+                error(written),
+                format!(
+                    "`{written}` is not a valid target: a target has no blanks [OFF503]\nhint: separate targets by commas"
+                )
+            );
+        }
+        assert_eq!(
+            error("x86-64-pc-linux-gnu"),
+            format!(
+                "`x86-64-pc-linux-gnu` is not a valid target: {expected}; did you mean `x86_64-pc-linux-gnu`? [OFF503]"
+            )
+        );
+    }
+}

@@ -1,0 +1,115 @@
+//! Declared targets that get no image: an error, or left out and recorded.
+
+use crate::declare::module::{Missing, Module, Target};
+use crate::error::Error;
+use std::fmt::{self, Display, Write as _};
+
+/// A target without an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    pub module: String,
+    /// The target as the manifest spells it.
+    pub target: String,
+    /// The reason, then hints, a line each.
+    pub reason: String,
+    /// True if programs could use the image, so that they lose it.
+    is_lost: bool,
+}
+
+impl Skipped {
+    /// Something on this machine cannot make the image.
+    pub fn missing(module: &Module, target: &Target, reason: impl Display) -> Self {
+        Self {
+            module: module.name.clone(),
+            target: target.written.clone(),
+            reason: reason.to_string(),
+            is_lost: true,
+        }
+    }
+
+    /// Its device link lacks something. If no release of LLVM knows the processor, that comes first: whatever else is
+    /// missing follows from it.
+    pub fn unlinked(module: &Module, target: &Target, reason: &dyn Display) -> Self {
+        let reason = reason.to_string();
+        let Some(doubt) = module.doubt(target) else {
+            return Self::missing(module, target, reason);
+        };
+        let mut lines = reason.lines();
+        let first = lines.next().unwrap_or_default();
+        let hints: String = lines.map(|line| format!("\n{line}")).collect();
+        Self::missing(
+            module,
+            target,
+            format_args!("{doubt}{hints}\nnote: {first}"),
+        )
+    }
+
+    /// No program of this build could use the image.
+    pub fn useless(module: &Module, target: &Target, reason: impl Display) -> Self {
+        Self {
+            is_lost: false,
+            ..Self::missing(module, target, reason)
+        }
+    }
+}
+
+/// `` module `kernels`: no image for `sm_80`: … ``
+impl Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (module, target, reason) = (&self.module, &self.target, &self.reason);
+        write!(f, "module `{module}`: no image for `{target}`: {reason}")
+    }
+}
+
+/// The error of a module that must not lose `skipped`, with the ways on; `built` are the targets that have images, and `modules` counts the
+/// modules of the package.
+pub fn refused(
+    module: &Module,
+    skipped: &[Skipped],
+    built: &[Target],
+    modules: usize,
+) -> Option<Error> {
+    let lost = skipped.iter().filter(|skipped| skipped.is_lost);
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for Skipped { target, reason, .. } in lost {
+        let target = format!("`{target}`");
+        match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, targets)) => targets.push(target),
+            None => reasons.push((reason, vec![target])),
+        }
+    }
+    if module.missing != Missing::Error || reasons.is_empty() {
+        return None;
+    }
+    let name = &module.name;
+    let lines = reasons.iter().map(|(reason, targets)| {
+        let targets = targets.join(", ");
+        format!("module `{name}`: no image for {targets}: {reason}\n")
+    });
+    let others: Vec<&str> = built.iter().map(|target| &*target.written).collect();
+    let others = match modules {
+        1 => format!(
+            "OFFLOAD_TARGETS={} builds the other targets; ",
+            others.join(",")
+        ),
+        _ => String::new(),
+    };
+    Some(Error::missing(format_args!(
+        "{}hint: {others}OFFLOAD_MISSING=skip leaves out the targets that cannot be built",
+        lines.collect::<String>()
+    )))
+}
+
+/// The error of a module without any image.
+pub fn nothing_left(module: &Module, skipped: &[Skipped]) -> Error {
+    let mut text = String::new();
+    for skipped in skipped {
+        // Nothing fails that writes to a string.
+        let _ = writeln!(text, "{skipped}");
+    }
+    let name = &module.name;
+    Error::missing(format_args!(
+        "{text}module `{name}`: no image can be built\n\
+         hint: OFFLOAD_MISSING=stub builds the crate without device code"
+    ))
+}

@@ -1,0 +1,242 @@
+//! Files that are complete under their names: written beside their place and renamed.
+
+use offload_formats::format::compressed_bundle::{Compression, compress_to};
+use offload_formats::format::pieces::{self, Piece, PieceSource};
+use offload_formats::format::unpacked::Scratch;
+use offload_formats::md5::Md5;
+use std::fs;
+use std::io::{self, BufRead, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The name under which an output is made, before it is renamed: beside its place.
+#[must_use]
+pub fn part(output: &Path) -> PathBuf {
+    let mut name = output.as_os_str().to_owned();
+    name.push(".part");
+    name.into()
+}
+
+/// Identifies a program without starting it: its real path, its size, and when it was installed.
+#[must_use]
+pub fn identity(program: &Path) -> String {
+    let real = program
+        .canonicalize()
+        .unwrap_or_else(|_| program.to_owned());
+    let Ok(data) = fs::metadata(&real) else {
+        return real.display().to_string();
+    };
+    let time = data
+        .modified()
+        .ok()
+        .and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+    format!(
+        "{} {} {}",
+        real.display(),
+        data.len(),
+        time.unwrap_or_default().as_nanos()
+    )
+}
+
+/// Removes a file, if it is there.
+///
+/// # Errors
+///
+/// When it stays.
+pub fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a file beside its place and renames it; a file that already holds `bytes` is left alone.
+///
+/// # Errors
+///
+/// When it cannot be written; what was there before is then untouched.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let same_size = fs::metadata(path).is_ok_and(|data| data.len() == bytes.len() as u64);
+    if same_size && fs::read(path)? == bytes {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let part = part(path);
+    let written = fs::File::create(&part).and_then(|mut file| file.write_all(bytes));
+    written
+        .and_then(|()| fs::rename(&part, path))
+        .inspect_err(|_| {
+            let _ = fs::remove_file(&part);
+        })
+}
+
+/// Writes `pieces`, which copy ranges of the files `inputs`, beside their place and renames them; a file that already has
+/// these bytes is left alone. Nothing is held in memory.
+///
+/// # Errors
+///
+/// When an input cannot be read or is too short, or the file cannot be written; what was there before is then untouched.
+pub fn write_pieces(path: &Path, pieces: &[Piece], inputs: &[impl AsRef<Path>]) -> io::Result<()> {
+    replace(path, |part| copy_pieces(part, pieces, inputs))
+}
+
+/// Writes the bytes of a reader like [`write_pieces`].
+///
+/// # Errors
+///
+/// Those of [`write_pieces`].
+pub fn write_from(path: &Path, reader: impl Read) -> io::Result<()> {
+    replace(path, |part| {
+        io::copy(&mut buffered(reader), &mut fs::File::create(part)?).map(drop)
+    })
+}
+
+/// Returns what keeps unpacked data: a file in the folder for temporary files, which has no name once it is open.
+pub fn scratch() -> Scratch {
+    Scratch::new(|| {
+        for count in 0_u64.. {
+            let path = std::env::temp_dir().join(format!("offload-build-{count}.unpacked"));
+            let mut options = fs::OpenOptions::new();
+            match options.read(true).write(true).create_new(true).open(&path) {
+                Ok(file) => {
+                    fs::remove_file(&path)?;
+                    return Ok(Box::new(file));
+                }
+                // Another build has just created it.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    })
+}
+
+/// Writes a bundle of `pieces` like [`write_pieces`], compressed.
+///
+/// # Errors
+///
+/// Those of [`write_pieces`], and when the bundle is too large for its format.
+pub fn write_compressed(
+    path: &Path,
+    pieces: Vec<Piece>,
+    inputs: &[impl AsRef<Path>],
+    how: Compression,
+) -> io::Result<()> {
+    let opened = inputs.iter().map(|input| open(input.as_ref()));
+    let opened = opened.collect::<io::Result<Vec<fs::File>>>()?;
+    let size = pieces::size(&pieces);
+    let source = PieceSource::new(pieces, opened);
+    replace(path, |part| {
+        let mut file = fs::File::create(part)?;
+        let written = compress_to(how, size, source, &mut file);
+        written.map(drop).map_err(io::Error::other)
+    })
+}
+
+/// Makes a file beside its place by `make`, and renames it; a file that already has these bytes is left alone.
+fn replace(path: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let part = part(path);
+    let written = make(&part).and_then(|()| match is_equal(&part, path)? {
+        true => fs::remove_file(&part),
+        false => fs::rename(&part, path),
+    });
+    written.inspect_err(|_| {
+        let _ = fs::remove_file(&part);
+    })
+}
+
+/// Opens a file; the error names it.
+fn open(path: &Path) -> io::Result<fs::File> {
+    fs::File::open(path)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+fn copy_pieces(output: &Path, pieces: &[Piece], inputs: &[impl AsRef<Path>]) -> io::Result<()> {
+    let mut file = fs::File::create(output)?;
+    for piece in pieces {
+        match piece {
+            Piece::Bytes(bytes) => file.write_all(bytes)?,
+            Piece::Zeros(size) => {
+                io::copy(&mut io::repeat(0).take(*size), &mut file)?;
+            }
+            Piece::Copy { input, range } => {
+                let path = inputs.get(*input).expect("pieces copy known inputs");
+                let path = path.as_ref();
+                let named = |error: io::Error| {
+                    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+                };
+                let mut source = open(path)?;
+                source
+                    .seek(io::SeekFrom::Start(range.start))
+                    .map_err(named)?;
+                let copied = io::copy(&mut source.take(piece.size()), &mut file);
+                if copied.map_err(named)? != piece.size() {
+                    return Err(named(io::ErrorKind::UnexpectedEof.into()));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tells whether both files have the same bytes; `old` may be missing.
+fn is_equal(new: &Path, old: &Path) -> io::Result<bool> {
+    let size = fs::metadata(new)?.len();
+    if !fs::metadata(old).is_ok_and(|data| data.len() == size) {
+        return Ok(false);
+    }
+    have_same_bytes(fs::File::open(new)?, fs::File::open(old)?)
+}
+
+/// Tells whether two readers have the same bytes.
+///
+/// # Errors
+///
+/// When one cannot be read.
+pub fn have_same_bytes(one: impl Read, other: impl Read) -> io::Result<bool> {
+    let (mut new, mut old) = (buffered(one), buffered(other));
+    loop {
+        let (one, other) = (new.fill_buf()?, old.fill_buf()?);
+        let count = one.len().min(other.len());
+        if one.split_at(count).0 != other.split_at(count).0 {
+            return Ok(false);
+        }
+        if count == 0 {
+            return Ok(one.len() == other.len());
+        }
+        new.consume(count);
+        old.consume(count);
+    }
+}
+
+fn buffered<R: Read>(reader: R) -> io::BufReader<R> {
+    io::BufReader::with_capacity(1 << 17, reader)
+}
+
+/// Returns the real path of a file, links resolved. On Windows it starts with `\\?\`, which compilers do not take.
+pub fn real_path(path: &Path) -> Option<PathBuf> {
+    let real = path.canonicalize().ok()?;
+    let plain = real.to_str().and_then(|real| real.strip_prefix(r"\\?\"));
+    let plain = plain.filter(|plain| cfg!(windows) && plain.get(1..3) == Some(r":\"));
+    Some(plain.map_or(real.clone(), PathBuf::from))
+}
+
+/// `name`, or where file systems would refuse it with an extension, its end behind a hash of all of it.
+pub fn short_name(name: &str) -> String {
+    const LONGEST: usize = 160;
+    if name.len() <= LONGEST {
+        return name.to_owned();
+    }
+    let hash = Md5::digest(name);
+    let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut start = name.len() - LONGEST + digits.len() + 1;
+    while !name.is_char_boundary(start) {
+        start += 1;
+    }
+    format!("{digits}-{}", name.split_at(start).1)
+}

@@ -1,0 +1,114 @@
+//! Answers of programs to questions about themselves, kept while they are the same programs.
+
+use crate::files;
+use crate::process::command::{Command, CommandError};
+use offload_formats::md5::Md5;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Answers, in files of one folder.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    folder: PathBuf,
+    /// Variables that answers depend on, with their values.
+    variables: String,
+}
+
+impl Answers {
+    /// Returns the answers kept below a build script's `out`.
+    #[must_use]
+    pub fn below(out: &Path, variables: &str) -> Self {
+        Self {
+            folder: out.join("offload/answers"),
+            variables: variables.to_owned(),
+        }
+    }
+
+    /// Returns what `command` writes, on standard output and then on standard error; it is started if its answer is not
+    /// known.
+    ///
+    /// # Errors
+    ///
+    /// When it fails. That is not kept.
+    pub fn to(&self, command: &Command) -> Result<String, CommandError> {
+        self.accepted(command, |_| true)
+    }
+
+    /// The same, but asks again if `accepts` refuses the known answer.
+    pub fn accepted(
+        &self,
+        command: &Command,
+        accepts: impl Fn(&str) -> bool,
+    ) -> Result<String, CommandError> {
+        let path = self.path(command);
+        match fs::read_to_string(&path) {
+            // Nothing is what earlier versions kept of a program that failed.
+            Ok(known) if !known.is_empty() && accepts(&known) => return Ok(known),
+            _ => {}
+        }
+        let output = command.run()?;
+        let mut text = output.stdout;
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text += &output.stderr;
+        // What cannot be kept is asked again.
+        let _ = files::write(&path, text.as_bytes());
+        Ok(text)
+    }
+
+    fn path(&self, command: &Command) -> PathBuf {
+        let mut hash = Md5::new();
+        hash.update(files::identity(command.program()));
+        hash.update(format!("\0{command}\0{}", self.variables));
+        let digest = hash.finalize();
+        let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.folder.join(name + ".txt")
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn asks_a_program_once_while_it_stays_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        let put = |text: &str| {
+            fs::write(
+                &program,
+                format!("#!/bin/sh\necho x >> {0}.log\n{text}\n", program.display()),
+            )
+            .unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        let starts = || {
+            fs::read_to_string(folder.path().join("program.log"))
+                .unwrap_or_default()
+                .lines()
+                .count()
+        };
+        put("printf one; echo two >&2");
+        let command = Command::new(&program);
+        let answers = Answers::below(folder.path(), "A=1");
+        for _ in 0..2 {
+            assert_eq!(answers.to(&command).unwrap(), "one\ntwo\n");
+        }
+        assert_eq!(starts(), 1);
+        let others = Answers::below(folder.path(), "A=2");
+        others.to(&command).unwrap();
+        answers.to(&command.clone().arg("x")).unwrap();
+        assert_eq!(starts(), 3);
+        put("echo other; exit 1");
+        for _ in 0..2 {
+            answers.to(&command).unwrap_err();
+        }
+        assert_eq!(starts(), 5);
+        // What an earlier version kept of a failure.
+        fs::write(answers.path(&command), "").unwrap();
+        answers.to(&command).unwrap_err();
+        assert_eq!(starts(), 6);
+    }
+}

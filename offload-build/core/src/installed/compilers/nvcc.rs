@@ -1,0 +1,163 @@
+//! nvcc, and the compiler of C++ for the host that it runs.
+
+use crate::declare::family::Family;
+use crate::declare::module::Module;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::files::real_path;
+use crate::installed::answers::Answers;
+use crate::installed::compilers::compiler::Compiler;
+use crate::process::command::Command;
+use crate::process::search::NotFound;
+use crate::process::search::Search;
+use crate::process::search::program_in;
+use std::path::{Path, PathBuf};
+
+/// The toolkit's compiler that `module` declares: in `PATH`, else in the roots of toolkits that variables name.
+pub fn find(
+    module: &Module,
+    declared: &str,
+    environment: &Environment,
+    search: &Search,
+    answers: &Answers,
+) -> Result<Compiler, Error> {
+    let roots = search.cuda.iter().map(|root| root.join("bin"));
+    let is_path = Path::new(declared).components().count() > 1;
+    let bins: Vec<PathBuf> = roots.filter(|_| !is_path).collect();
+    let in_roots = bins.iter().map(|bin| program_in(bin, declared));
+    let in_path = search.programs(declared).next();
+    let found = in_path.or_else(|| in_roots.into_iter().find(|path| path.is_file()));
+    let Some(program) = found else {
+        let searched = match is_path {
+            true => vec![declared.to_owned()],
+            false => ["PATH".to_owned()]
+                .into_iter()
+                .chain(bins.iter().map(|bin| bin.display().to_string()))
+                .collect(),
+        };
+        let hint = "install NVIDIA's CUDA toolkit and set CUDA_PATH to its root, or leave `compiler` out: \
+                    clang compiles CUDA too";
+        let missing = NotFound::new(declared, searched, hint);
+        return Err(Error::missing(format_args!(
+            "module `{}`: {missing}",
+            module.name
+        )));
+    };
+    let host = host_compiler(module, environment, search)?;
+    let real = real_path(&program).unwrap_or_else(|| program.clone());
+    let root = real.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
+    let question = Command::new(&program).arg("--version");
+    let answer = answers.to(&question).map_err(Error::new)?;
+    let release = answer.lines().find(|line| line.contains("release"));
+    // Those of one toolkit read what the others write.
+    let mut search = search.clone();
+    search.cuda.insert(0, root.clone());
+    Ok(Compiler {
+        program,
+        family: Family::Nvcc,
+        llvm: None,
+        without_clang: None,
+        search,
+        behind: host.into_iter().collect(),
+        runtime: None,
+        sdk: Some(root),
+        device_libraries: None,
+        lacks_wavefront_size: false,
+        include_last: Vec::new(),
+        sysroot: None,
+        version: release
+            .or(answer.lines().next())
+            .unwrap_or_default()
+            .trim()
+            .to_owned(),
+    })
+}
+
+/// Returns the compiler that nvcc runs for the host's side; nothing if only nvcc knows it.
+fn host_compiler(
+    module: &Module,
+    environment: &Environment,
+    search: &Search,
+) -> Result<Option<PathBuf>, Error> {
+    let variables = ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"];
+    let added = variables.map(|name| environment.variable(name).unwrap_or_default());
+    let is_added = added.iter().any(|flags| {
+        flags
+            .split_whitespace()
+            .any(|flag| host_option(flag).is_some())
+    });
+    if is_added || cfg!(windows) {
+        return Ok(None);
+    }
+    let named = named(&module.own.flags).map(str::to_owned);
+    let named = named.or_else(|| environment.variable("NVCC_CCBIN"));
+    let name = named.unwrap_or_else(|| "gcc".to_owned());
+    let path = PathBuf::from(&name);
+    if path.is_dir() {
+        return Ok(None);
+    }
+    if let Some(found) = search.programs(&name).next() {
+        return Ok(Some(found));
+    }
+    let hint = "nvcc needs a C++ compiler of the host: install one that nvcc supports (Debian: `apt install g++`), or name \
+                it in NVCC_CCBIN or with `flags = [\"-ccbin=g++-14\"]`";
+    let missing = NotFound::new(&name, vec!["PATH".to_owned()], hint);
+    Err(Error::missing(format_args!(
+        "module `{}`: {missing}",
+        module.name
+    )))
+}
+
+/// The last host compiler that `flags` name.
+fn named(flags: &[String]) -> Option<&str> {
+    let mut flags = flags.iter();
+    let mut found = None;
+    while let Some(flag) = flags.next() {
+        found = match host_option(flag) {
+            Some("") => flags.next().map(String::as_str),
+            Some(name) => Some(name),
+            None => found,
+        };
+    }
+    found
+}
+
+/// The value of an option that names the host's compiler, empty where it is the next argument.
+fn host_option(flag: &str) -> Option<&str> {
+    let names = ["--compiler-bindir", "-ccbin"];
+    let rest = names.iter().find_map(|name| flag.strip_prefix(name))?;
+    match rest {
+        "" => Some(rest),
+        _ => rest.strip_prefix('='),
+    }
+}
+
+/// Returns the folder of CUDA's device runtime in the tree `root` of a toolkit.
+pub fn device_runtime(root: &Path) -> Option<PathBuf> {
+    let folders = ["lib64", "lib", "lib/x64", "lib/x86_64-linux-gnu"];
+    let mut folders = folders.map(|name| root.join(name)).into_iter();
+    folders.find(|folder| {
+        let names = ["libcudadevrt.a", "cudadevrt.lib"];
+        names.iter().any(|name| folder.join(name).is_file())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_which_compiler_of_the_host_flags_name() {
+        let named = |flags: &[&str]| {
+            let flags: Vec<String> = flags.iter().map(ToString::to_string).collect();
+            named(&flags).map(str::to_owned)
+        };
+        assert_eq!(named(&["-O2", "-ccbinary"]), None);
+        assert_eq!(
+            named(&["-ccbin", "g++-12", "-O2"]),
+            Some("g++-12".to_owned())
+        );
+        let two = ["--compiler-bindir=/opt/gcc/bin", "-ccbin=clang++"];
+        assert_eq!(named(&two), Some("clang++".to_owned()));
+    }
+}

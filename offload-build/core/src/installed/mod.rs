@@ -1,0 +1,20 @@
+//! Programs and files that this machine has: compilers, SDKs, runtimes, the host, and GPUs.
+
+pub mod all_processors;
+pub mod answers;
+pub mod compilers;
+pub mod device_libraries;
+pub mod device_tools;
+pub mod fitting_clangs;
+pub mod host;
+pub mod lld;
+pub mod llvm;
+pub mod llvm_tools;
+pub mod machine;
+pub mod native;
+pub mod path_variables;
+pub mod rocm;
+pub mod runtimes;
+pub mod rustc;
+pub mod sdk;
+pub mod target_folder;

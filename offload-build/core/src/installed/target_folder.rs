@@ -1,0 +1,72 @@
+//! Cargo's target folder, which the packages and profiles of a build share.
+
+use std::path::{Path, PathBuf};
+
+/// Returns the folder for files that packages share, `offload` in Cargo's target folder; `None` if `out` is not an
+/// `OUT_DIR` of Cargo, and on systems without locks that end with their process.
+///
+/// If `offload` is a link, the result is the folder that it leads to: paths are part of command lines, so several target
+/// folders share files only under one path.
+///
+/// Cargo's `OUT_DIR` is `<target>/[<triple>/]<profile>/build/<package>-<hash>/out`, and a file marks the target folder.
+pub fn shared_folder(out: &Path) -> Option<PathBuf> {
+    const MARK: &str = "CACHEDIR.TAG";
+    let build = out.ancestors().nth(2)?;
+    let is_usual = out.ends_with("out") && build.ends_with("build");
+    if !cfg!(target_os = "linux") || !is_usual {
+        return None;
+    }
+    let mut roots = build.ancestors().skip(2).take(2);
+    let root = roots.find(|root| root.join(MARK).is_file())?;
+    let folder = root.join("offload");
+    Some(match folder.is_symlink() {
+        true => folder.canonicalize().unwrap_or(folder),
+        false => folder,
+    })
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_folder_that_packages_and_profiles_share() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        let place = |out: &str| shared_folder(&root.join(out));
+        assert_eq!(place("debug/build/k-01/out"), None);
+        std::fs::write(root.join("CACHEDIR.TAG"), "").unwrap();
+        let shared = Some(root.join("offload"));
+        assert_eq!(place("debug/build/k-01/out"), shared);
+        assert_eq!(place("release/build/k-02/out"), shared);
+        assert_eq!(
+            place("x86_64-unknown-linux-gnu/debug/build/k-01/out"),
+            shared
+        );
+        for other in [
+            "build/k-01/out",
+            "debug/k-01/out",
+            "debug/build/k-01/o",
+            "a/b/c/build/k-01/out",
+        ] {
+            assert_eq!(place(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn follows_a_link_to_a_folder_that_target_folders_share() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let shared = root.join("shared");
+        std::fs::create_dir(&shared).unwrap();
+        for name in ["one", "other"] {
+            let target = root.join(name);
+            std::fs::create_dir(&target).unwrap();
+            std::fs::write(target.join("CACHEDIR.TAG"), "").unwrap();
+            std::os::unix::fs::symlink(&shared, target.join("offload")).unwrap();
+            let found = shared_folder(&target.join("debug/build/k-01/out"));
+            assert_eq!(found.as_ref(), Some(&shared));
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! A program and its arguments, as a value: the same one is printed, compared and run.
+
+use offload_formats::escape::{self, Colors};
+use std::error::Error as StdError;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+
+/// Variables with which one compiler driver tells another where to look. Inherited by a device
+/// compiler they make it run the wrong linker, ours among them (`docs/spec/linker-wrapper.md` §8.5).
+const SCRUBBED: [&str; 9] = [
+    "COMPILER_PATH",
+    "LIBRARY_PATH",
+    "GCC_EXEC_PREFIX",
+    "COLLECT_GCC",
+    "COLLECT_GCC_OPTIONS",
+    "COLLECT_AS_OPTIONS",
+    "COLLECT_LTO_WRAPPER",
+    "COLLECT_NAMES",
+    "COLLECT_NO_DEMANGLE",
+];
+
+/// Set for every program that is started: below it a linker wrapper only passes on what it is given.
+pub const GUARD: &str = "OFFLOAD_LINK_ACTIVE";
+
+/// An external program with its arguments.
+///
+/// ```
+/// use offload_build::tools::Command;
+///
+/// let command = Command::new("clang").arg("-c").arg("dir with space/k.c");
+/// assert_eq!(command.to_string(), "clang -c 'dir with space/k.c'");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    program: PathBuf,
+    args: Vec<OsString>,
+    /// Kept if an option or a variable, which is not printed, asks the program for colors. They change no result, so they are no
+    /// part of what keys are made from.
+    colors: Colors,
+    color_request: ColorRequest,
+    /// Few commands have some.
+    variables: Option<Box<Variables>>,
+}
+
+/// The way in which a program is asked for colors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ColorRequest {
+    /// By clang's option.
+    #[default]
+    ClangOption,
+    /// By Cargo's variable.
+    CargoVariable,
+}
+
+/// Differences between the variables of a command and those of this process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Variables {
+    set: Vec<(&'static str, OsString)>,
+    removed: Vec<OsString>,
+}
+
+impl Command {
+    /// A command without arguments.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            colors: Colors::Removed,
+            color_request: ColorRequest::default(),
+            variables: None,
+        }
+    }
+
+    /// This command with a value for a variable.
+    #[must_use]
+    pub fn variable(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        let variables = self.variables.get_or_insert_default();
+        variables.set.push((name, value.into()));
+        self
+    }
+
+    /// This command without variables that it would inherit. They are not printed: a shell does not have them.
+    #[must_use]
+    pub fn without_variables(mut self, names: &[OsString]) -> Self {
+        let variables = self.variables.get_or_insert_default();
+        variables.removed.extend_from_slice(names);
+        self
+    }
+
+    /// This command, which is clang's, with colors in its messages or without them.
+    #[must_use]
+    pub fn with_colors(mut self, colors: Colors) -> Self {
+        self.colors = colors;
+        self
+    }
+
+    /// This command, which is Cargo's, with colors in its messages and those of rustc or without them.
+    #[must_use]
+    pub fn with_cargo_colors(mut self, colors: Colors) -> Self {
+        self.color_request = ColorRequest::CargoVariable;
+        self.with_colors(colors)
+    }
+
+    /// Returns whether its messages have colors.
+    #[must_use]
+    pub fn colors(&self) -> Colors {
+        self.colors
+    }
+
+    /// This command with one more argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// This command with more arguments.
+    #[must_use]
+    pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Returns the program: a path, or a name that the system looks up in `PATH`.
+    #[must_use]
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// The arguments, without the program.
+    #[must_use]
+    pub fn arguments(&self) -> &[OsString] {
+        &self.args
+    }
+
+    /// Runs the program to its end, without standard input, its output captured.
+    ///
+    /// # Errors
+    ///
+    /// When the program cannot be started, or ends in any way but success.
+    pub fn run(&self) -> Result<Output, CommandError> {
+        self.run_with(&[])
+    }
+
+    /// The same with other values of some variables.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::run`].
+    pub fn run_with(&self, variables: &[(&str, OsString)]) -> Result<Output, CommandError> {
+        let mut process = self.process();
+        process.envs(variables.iter().map(|(name, value)| (name, value)));
+        let output = process.output().map_err(|source| CommandError {
+            command: self.clone(),
+            cause: Cause::Start(source),
+        })?;
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        let stderr = escape::messages(&stderr, self.colors);
+        if output.status.success() {
+            return Ok(Output { stdout, stderr });
+        }
+        Err(CommandError {
+            command: self.clone(),
+            cause: Cause::Failed {
+                status: output.status,
+                output: escape::messages(&stdout, self.colors) + &stderr,
+            },
+        })
+    }
+}
+
+impl Command {
+    /// Returns the process, with the environment that device compilers get.
+    fn process(&self) -> std::process::Command {
+        let mut process = std::process::Command::new(&self.program);
+        process.args(&self.args).stdin(Stdio::null());
+        match (self.color_request, self.colors) {
+            (ColorRequest::ClangOption, Colors::Removed) => {}
+            (ColorRequest::ClangOption, Colors::Kept) => {
+                process.arg("-fcolor-diagnostics");
+            }
+            (ColorRequest::CargoVariable, colors) => {
+                let is_kept = colors == Colors::Kept;
+                process.env("CARGO_TERM_COLOR", if is_kept { "always" } else { "never" });
+            }
+        }
+        for name in SCRUBBED {
+            process.env_remove(name);
+        }
+        if let Some(variables) = &self.variables {
+            for name in &variables.removed {
+                process.env_remove(name);
+            }
+            let set = variables.set.iter();
+            process.envs(set.map(|(name, value)| (name, value)));
+        }
+        process.env(GUARD, "1");
+        process
+    }
+}
+
+/// The value of `LD_LIBRARY_PATH` without the folders of Rust's sysroots: rustc puts its own there, in which an
+/// LLVM of its own release may be.
+#[must_use]
+pub fn without_rustc(path: &OsStr) -> OsString {
+    let is_sysroot = |folder: &PathBuf| {
+        folder.iter().any(|part| part == "rustlib") || folder.join("rustlib").is_dir()
+    };
+    let rest = std::env::split_paths(path).filter(|folder| !is_sysroot(folder));
+    std::env::join_paths(rest).expect("a path that was split at separators has none in its parts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Prints the command as a POSIX shell takes it: pasted into one, the line runs the same command.
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let variables = self.variables.iter().flat_map(|variables| &variables.set);
+        for (name, value) in variables {
+            write!(f, "{name}={} ", Quoted(value))?;
+        }
+        write!(f, "{}", Quoted(self.program.as_os_str()))?;
+        self.args
+            .iter()
+            .try_for_each(|arg| write!(f, " {}", Quoted(arg)))
+    }
+}
+
+/// An argument as a POSIX shell reads it back.
+#[derive(Clone, Copy, Debug)]
+pub struct Quoted<'a>(pub &'a OsStr);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.0.to_string_lossy();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "%+,-./:=@_".contains(c);
+        if !text.is_empty() && text.chars().all(plain) {
+            f.write_str(&text)
+        } else {
+            write!(f, "'{}'", text.replace('\'', r"'\''"))
+        }
+    }
+}
+
+/// Output of a program that succeeded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Standard output; bytes that are not UTF-8 replaced.
+    pub stdout: String,
+    /// Standard error, likewise: a compiler's warnings; control characters escaped, but colors that were asked for.
+    pub stderr: String,
+}
+
+/// A command that could not be started or that failed.
+///
+/// Prints the status, the command line ready to paste, and what the program wrote.
+#[derive(Debug)]
+pub struct CommandError {
+    command: Command,
+    cause: Cause,
+}
+
+#[derive(Debug)]
+enum Cause {
+    Start(io::Error),
+    Failed { status: ExitStatus, output: String },
+}
+
+impl CommandError {
+    /// The command that failed.
+    #[must_use]
+    pub fn command(&self) -> &Command {
+        &self.command
+    }
+
+    /// Returns what the program wrote; nothing if it did not start.
+    #[must_use]
+    pub fn output(&self) -> &str {
+        match &self.cause {
+            Cause::Start(_) => "",
+            Cause::Failed { output, .. } => output,
+        }
+    }
+
+    /// Returns how the program ended; nothing if it did not start.
+    #[must_use]
+    pub fn status(&self) -> Option<ExitStatus> {
+        match &self.cause {
+            Cause::Start(_) => None,
+            Cause::Failed { status, .. } => Some(*status),
+        }
+    }
+}
+
+impl CommandError {
+    /// The program and how it ended, in one line.
+    pub fn headline(&self) -> String {
+        let program = self.command.program.display();
+        match &self.cause {
+            Cause::Start(source) if source.kind() == io::ErrorKind::NotFound => {
+                format!("cannot start `{program}`: not found")
+            }
+            Cause::Start(source) => format!("cannot start `{program}`: {source}"),
+            Cause::Failed { status, .. } => format!("`{program}` failed ({status})"),
+        }
+    }
+
+    /// Tells whether a signal ended the program: its answer is unknown.
+    #[must_use]
+    pub fn was_killed(&self) -> bool {
+        self.status().is_some_and(|status| status.code().is_none())
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.headline())?;
+        let output = self.output().trim_end();
+        if !output.is_empty() {
+            write!(f, "\n{output}")?;
+        }
+        write!(f, "\ncommand: {}", self.command)
+    }
+}
+
+impl StdError for CommandError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match &self.cause {
+            Cause::Start(source) => Some(source),
+            Cause::Failed { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_a_line_that_a_shell_reads_back() {
+        let args = [
+            "plain",
+            "",
+            "two words",
+            "it's",
+            "$HOME",
+            "a\\b",
+            "-DX=\"y\"",
+            "*",
+            "~",
+        ];
+        let command = Command::new("printf").arg("%s\\n").args(args);
+        let shell = std::process::Command::new("sh")
+            .arg("-c")
+            .arg(command.to_string())
+            .output()
+            .unwrap();
+        assert_eq!(
+            String::from_utf8(shell.stdout).unwrap(),
+            args.map(|arg| format!("{arg}\n")).concat()
+        );
+    }
+
+    #[test]
+    fn fails_with_the_status_the_command_and_the_output() {
+        let command = Command::new("sh").args(["-c", "echo out; echo err >&2; exit 3"]);
+        let error = command.run().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`sh` failed (exit status: 3)\n\
+             out\n\
+             err\n\
+             command: sh -c 'echo out; echo err >&2; exit 3'"
+        );
+        assert_eq!(error.status().and_then(|status| status.code()), Some(3));
+    }
+
+    #[test]
+    fn fails_to_start_what_is_not_there() {
+        let error = Command::new("/nonexistent/clang")
+            .arg("-c")
+            .run()
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot start `/nonexistent/clang`: not found\ncommand: /nonexistent/clang -c"
+        );
+    }
+
+    #[test]
+    fn hides_the_variables_that_lead_a_driver_to_our_own_linker() {
+        let process = Command::new("clang").process();
+        let removed: Vec<_> = process
+            .get_envs()
+            .filter(|(_, value)| value.is_none())
+            .collect();
+        assert!(
+            removed.iter().any(|(name, _)| *name == "COMPILER_PATH"),
+            "{removed:?}"
+        );
+        assert_eq!(removed.len(), SCRUBBED.len());
+        let guard = process.get_envs().find(|(name, _)| *name == GUARD);
+        assert_eq!(guard, Some((OsStr::new(GUARD), Some(OsStr::new("1")))));
+    }
+
+    #[test]
+    fn hides_the_libraries_of_rustc() {
+        let sysroot = std::env::temp_dir().join(format!("offload-rustc-{}", std::process::id()));
+        std::fs::create_dir_all(sysroot.join("lib/rustlib")).unwrap();
+        let path = |folders: &[&Path]| std::env::join_paths(folders).unwrap();
+        let lib = sysroot.join("lib");
+        let target = Path::new("/rust/lib/rustlib/x86_64-unknown-linux-gnu/lib");
+        let other = Path::new("/opt/lib");
+        let given = path(&[&lib, other, target]);
+        assert_eq!(without_rustc(&given), other);
+        assert_eq!(without_rustc(&path(&[&lib, target])), "");
+        std::fs::remove_dir_all(&sysroot).unwrap();
+    }
+}

@@ -1,0 +1,227 @@
+//! Commands that install missing programs, on the usual systems.
+
+/// Something that a build may lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A compiler, with what its device links run.
+    Clang,
+    /// The same with OpenMP's runtime.
+    ClangWithRuntime,
+    /// `llvm-link` and others beside a clang.
+    Llvm,
+    /// `ld.lld` beside a clang.
+    Lld,
+    /// An lld, of rustup's or another, without a clang.
+    LldAlone,
+    /// `llc`, `opt` and `llvm-link`, of rustup's or others, without a clang.
+    LlvmToolsAlone,
+    /// `libomptarget.so` and the code of it for devices.
+    OffloadRuntime,
+    /// `ptxas` and `nvlink`.
+    CudaTools,
+    /// Headers and `libdevice` besides.
+    CudaToolkit,
+    /// Headers of HIP, and AMD's device libraries.
+    Rocm,
+    /// AMD's device libraries alone.
+    DeviceLibraries,
+    /// `spirv-link`.
+    SpirvTools,
+    /// A rustc for kernels, with the sources of its library.
+    Rustc,
+}
+
+/// Commands that install something: of Debian and Ubuntu with `<n>` for the release, of Fedora, of Arch, and in an
+/// environment of one's own.
+struct Package {
+    need: Need,
+    what: &'static str,
+    commands: &'static [(&'static str, &'static str)],
+}
+
+const APT: &str = "Debian, Ubuntu";
+const DNF: &str = "Fedora";
+const PACMAN: &str = "Arch";
+const CONDA: &str = "conda-forge";
+const PYPI: &str = "PyPI";
+
+const ROWS: [Package; 13] = [
+    Package {
+        need: Need::Clang,
+        what: "clang",
+        commands: &[
+            (APT, "apt install clang-<n> lld-<n> llvm-<n>"),
+            (DNF, "dnf install clang lld llvm"),
+            (PACMAN, "pacman -S clang lld llvm"),
+            (CONDA, "conda install clangxx lld llvm-tools"),
+        ],
+    },
+    Package {
+        need: Need::ClangWithRuntime,
+        what: "clang with OpenMP's offload runtime of the same release",
+        commands: &[
+            (APT, "apt install clang-<n> lld-<n> llvm-<n> libomp-<n>-dev"),
+            (DNF, "dnf install clang lld llvm libomp-devel"),
+        ],
+    },
+    Package {
+        need: Need::Llvm,
+        what: "the LLVM tools of clang's release",
+        commands: &[
+            (APT, "apt install llvm-<n>"),
+            (DNF, "dnf install llvm"),
+            (PACMAN, "pacman -S llvm"),
+            (CONDA, "conda install llvm-tools"),
+        ],
+    },
+    Package {
+        need: Need::Lld,
+        what: "lld of clang's release",
+        commands: &[
+            (APT, "apt install lld-<n>"),
+            (DNF, "dnf install lld"),
+            (PACMAN, "pacman -S lld"),
+            (CONDA, "conda install lld"),
+        ],
+    },
+    Package {
+        need: Need::LldAlone,
+        what: "an lld of that LLVM or newer",
+        commands: &[
+            (APT, "apt install lld-<n>"),
+            (DNF, "dnf install lld"),
+            (PACMAN, "pacman -S lld"),
+            (CONDA, "conda install lld"),
+            ("rustup", "rustup toolchain install stable"),
+        ],
+    },
+    Package {
+        need: Need::LlvmToolsAlone,
+        what: "the tools of that LLVM or newer",
+        commands: &[
+            (APT, "apt install llvm-<n>"),
+            (DNF, "dnf install llvm"),
+            (PACMAN, "pacman -S llvm"),
+            (CONDA, "conda install llvm-tools"),
+            ("rustup", "rustup component add llvm-tools"),
+        ],
+    },
+    Package {
+        need: Need::OffloadRuntime,
+        what: "the OpenMP runtime of clang's release",
+        commands: &[
+            (APT, "apt install libomp-<n>-dev"),
+            (DNF, "dnf install libomp-devel"),
+        ],
+    },
+    Package {
+        need: Need::CudaTools,
+        what: "NVIDIA's compilers",
+        commands: &[
+            (APT, "apt install nvidia-cuda-toolkit"),
+            ("Fedora, of NVIDIA's repository", "dnf install cuda-toolkit"),
+            (PACMAN, "pacman -S cuda"),
+            (CONDA, "conda install cuda-nvcc"),
+            (PYPI, "pip install nvidia-cuda-nvcc"),
+        ],
+    },
+    Package {
+        need: Need::CudaToolkit,
+        what: "NVIDIA's CUDA toolkit",
+        commands: &[
+            (APT, "apt install nvidia-cuda-toolkit"),
+            ("Fedora, of NVIDIA's repository", "dnf install cuda-toolkit"),
+            (PACMAN, "pacman -S cuda"),
+            (CONDA, "conda install cuda-toolkit"),
+        ],
+    },
+    Package {
+        need: Need::Rocm,
+        what: "ROCm's HIP headers and device libraries",
+        commands: &[
+            (APT, "apt install libamdhip64-dev rocm-device-libs"),
+            (DNF, "dnf install rocm-hip-devel rocm-device-libs"),
+            (PACMAN, "pacman -S hip-runtime-amd rocm-device-libs"),
+        ],
+    },
+    Package {
+        need: Need::DeviceLibraries,
+        what: "ROCm's device libraries",
+        commands: &[
+            (APT, "apt install rocm-device-libs-17"),
+            ("Debian 12", "apt install rocm-device-libs"),
+            (DNF, "dnf install rocm-device-libs"),
+            (PACMAN, "pacman -S rocm-device-libs"),
+        ],
+    },
+    Package {
+        need: Need::SpirvTools,
+        what: "the tools of SPIR-V",
+        commands: &[
+            (APT, "apt install spirv-tools"),
+            (DNF, "dnf install spirv-tools"),
+            (PACMAN, "pacman -S spirv-tools"),
+            (CONDA, "conda install spirv-tools"),
+        ],
+    },
+    Package {
+        need: Need::Rustc,
+        what: "Rust 1.96 or newer with the sources of its library",
+        commands: &[
+            (APT, "apt install rustc-web rust-web-src"),
+            (
+                "rustup",
+                "rustup update stable && rustup component add rust-src",
+            ),
+            (PACMAN, "pacman -S rust rust-src"),
+        ],
+    },
+];
+
+/// A release that Debian's and Ubuntu's packages have, where none is asked for.
+const USUAL: u32 = 19;
+
+impl Need {
+    /// `install clang (Debian, Ubuntu: …; Fedora: …)`, of that release of LLVM where it is known.
+    pub fn install(self, release: Option<u32>) -> String {
+        let row = ROWS.iter().find(|row| row.need == self);
+        let row = row.expect("each need has a row");
+        let release = release.unwrap_or(USUAL).to_string();
+        let commands = row.commands.iter().map(|(system, command)| {
+            let command = command.replace("<n>", &release);
+            format!("{system}: `{command}`")
+        });
+        let commands: Vec<String> = commands.collect();
+        format!("install {} ({})", row.what, commands.join("; "))
+    }
+
+    /// Returns the package that has a program beside clang.
+    pub fn of_sibling(program: &str) -> Self {
+        match program {
+            "ld.lld" => Self::Lld,
+            _ => Self::Llvm,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_commands_for_each_system() {
+        assert_eq!(
+            Need::Lld.install(Some(22)),
+            "install lld of clang's release (Debian, Ubuntu: `apt install lld-22`; Fedora: `dnf install lld`; \
+             Arch: `pacman -S lld`; conda-forge: `conda install lld`)"
+        );
+        for row in ROWS {
+            let text = row.need.install(None);
+            assert!(text.starts_with(&format!(
+                "install {} (Debian, Ubuntu: `apt install ",
+                row.what
+            )));
+            assert!(!text.contains('<'), "{text}");
+        }
+    }
+}
