@@ -3,7 +3,7 @@
 use crate::support::crates;
 
 /// Of the goal in `docs/architecture.md`.
-const MOST: usize = 13;
+const MOST: usize = 14;
 
 #[test]
 fn compiles_no_more_crates_than_the_goal_allows() {

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::Path;
 
 /// Folders of sources that read variables.
-const FOLDERS: [&str; 6] = [
+const FOLDERS: [&str; 7] = [
     "offload-formats/core/src",
     "offload-formats/src",
+    "offload-build/core/src",
     "offload-build/src",
     "offload-link/src",
     "offload-device/src",
@@ -16,8 +17,8 @@ const FOLDERS: [&str; 6] = [
 
 /// Files that list variables: each word in capitals is one.
 const LISTS: [&str; 2] = [
-    "offload-build/src/declare/aliases.rs",
-    "offload-build/src/declare/family.rs",
+    "offload-build/core/src/declare/aliases.rs",
+    "offload-build/core/src/declare/family.rs",
 ];
 
 /// Calls and attributes that read the variable in quotes.

@@ -15,9 +15,10 @@ use std::path::Path;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens;
 
-pub(crate) const CRATES: [&str; 6] = [
+pub(crate) const CRATES: [&str; 7] = [
     "offload-formats/core",
     "offload-formats",
+    "offload-build/core",
     "offload-build",
     "offload-link",
     "offload-device",
@@ -25,7 +26,7 @@ pub(crate) const CRATES: [&str; 6] = [
 ];
 
 /// Crate, folder in it, and the rooms there, lowest first; those of one line do not use each other.
-const ROOMS: [(&str, &str, &[&[&str]]); 7] = [
+const ROOMS: [(&str, &str, &[&[&str]]); 8] = [
     (
         "offload-formats/core",
         "",
@@ -36,14 +37,22 @@ const ROOMS: [(&str, &str, &[&[&str]]); 7] = [
     ),
     ("offload-formats", "", &[&["container"], &["registration"]]),
     (
+        "offload-build/core",
+        "",
+        &[
+            &["error", "files", "process"],
+            &["environment", "readable"],
+            &["declare"],
+            &["installed"],
+            &["compile"],
+        ],
+    ),
+    (
         "offload-build",
         "",
         &[
-            &["error", "files", "process", "check"],
-            &["environment", "messages", "readable"],
-            &["declare"],
-            &["installed"],
-            &["inputs", "compile"],
+            &["check", "messages", "unpacking"],
+            &["inputs"],
             &["device_link", "generate"],
             &["steps"],
             &["plan"],
@@ -107,11 +116,11 @@ const WORLD: [(&str, &[&str]); 4] = [
     (
         "std::fs",
         &[
-            "offload-build/files",
-            "offload-build/readable",
-            "offload-build/process",
-            "offload-build/declare",
-            "offload-build/installed",
+            "offload-build/core/files",
+            "offload-build/core/readable",
+            "offload-build/core/process",
+            "offload-build/core/declare",
+            "offload-build/core/installed",
             "offload-build/inputs",
             "offload-build/steps",
             "offload-build/run",
@@ -119,15 +128,15 @@ const WORLD: [(&str, &[&str]); 4] = [
             "offload-link",
         ],
     ),
-    ("std::process", &["offload-build/process", "offload-link"]),
+    ("std::process", &["offload-build/core/process", "offload-link"]),
     (
         "std::env::var",
-        &["offload-build/environment", "offload-link"],
+        &["offload-build/core/environment", "offload-link"],
     ),
     (
         "std::env::var_os",
         &[
-            "offload-build/environment",
+            "offload-build/core/environment",
             "offload-link",
             "offload-device/executor/settings",
             "offload-device/gpu/library",
@@ -162,22 +171,27 @@ struct Planning {
     found: Option<&'static [&'static str]>,
 }
 
-/// The searches, the answers of programs, the variables in `offload-build`.
+/// The searches, the answers of programs, the variables in `offload-build-core`, as that crate names them and as
+/// `offload-build` does.
 const BUILD_FINDING: &[&[&str]] = &[
     &["process", "search", "Search"],
     &["installed", "answers"],
     &["installed", "machine"],
     &["environment"],
+    &["offload_build_core", "process", "search", "Search"],
+    &["offload_build_core", "installed", "answers"],
+    &["offload_build_core", "installed", "machine"],
+    &["offload_build_core", "environment"],
 ];
 
 /// Methods of commands, and of an LLVM that looks into its folders.
 const BUILD_METHODS: &[&str] = &["run", "run_with", "sibling", "offload_runtime"];
 
 const PLANNING: [Planning; 5] = [
-    build_planning(&["compile"]),
-    build_planning(&["device_link"]),
-    build_planning(&["generate"]),
-    build_planning(&["plan"]),
+    build_planning("offload-build/core", &["compile"]),
+    build_planning("offload-build", &["device_link"]),
+    build_planning("offload-build", &["generate"]),
+    build_planning("offload-build", &["plan"]),
     Planning {
         name: "offload-link",
         room: &["linker_wrapper", "plan"],
@@ -198,9 +212,9 @@ const PLANNING: [Planning; 5] = [
     },
 ];
 
-const fn build_planning(room: &'static [&'static str]) -> Planning {
+const fn build_planning(name: &'static str, room: &'static [&'static str]) -> Planning {
     Planning {
-        name: "offload-build",
+        name,
         room,
         finding: BUILD_FINDING,
         methods: BUILD_METHODS,
@@ -786,7 +800,7 @@ fn finds_searches_in_plans() {
             ("plan", "mod link;"),
             ("plan/link", plan),
         ];
-        searches(&build_planning(&["plan"]), &crate_of(&sources)).join("; ")
+        searches(&build_planning("offload-build", &["plan"]), &crate_of(&sources)).join("; ")
     };
     let named = "plan/link names `process::search::Search`";
     assert_eq!(problems("use crate::process::search::Search;"), named);

@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-const FOLDERS: [&str; 4] = [
+const FOLDERS: [&str; 5] = [
     "offload-formats/core/src",
     "offload-formats/src",
+    "offload-build/core/src",
     "offload-build/src",
     "offload-link/src",
 ];

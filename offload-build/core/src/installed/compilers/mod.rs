@@ -5,7 +5,6 @@ mod compiler;
 mod hipcc;
 pub mod nvcc;
 
-#[cfg(feature = "tools")]
 pub use crate::installed::compilers::choice::processors;
 pub use crate::installed::compilers::compiler::{Compiler, KernelLinker, WithoutClang};
 
