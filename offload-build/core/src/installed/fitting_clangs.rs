@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn documents_the_table() {
-        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/compilers.md");
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compilers.md");
         let page = fs::read_to_string(page).unwrap();
         let (_, section) = page.split_once("\n## Clang and SDK releases\n").unwrap();
         let documented = section
