@@ -128,7 +128,10 @@ const WORLD: [(&str, &[&str]); 4] = [
             "offload-link",
         ],
     ),
-    ("std::process", &["offload-build/core/process", "offload-link"]),
+    (
+        "std::process",
+        &["offload-build/core/process", "offload-link"],
+    ),
     (
         "std::env::var",
         &["offload-build/core/environment", "offload-link"],
@@ -800,7 +803,11 @@ fn finds_searches_in_plans() {
             ("plan", "mod link;"),
             ("plan/link", plan),
         ];
-        searches(&build_planning("offload-build", &["plan"]), &crate_of(&sources)).join("; ")
+        searches(
+            &build_planning("offload-build", &["plan"]),
+            &crate_of(&sources),
+        )
+        .join("; ")
     };
     let named = "plan/link names `process::search::Search`";
     assert_eq!(problems("use crate::process::search::Search;"), named);

@@ -1,7 +1,7 @@
 //! Images in sections of large data (`--large-images`), with every linker: what programs contain, what their runtimes
 //! get, what our readers find, and which links are refused. `docs/spec/large-images.md` has the same with gigabytes.
 
-use crate::linker_support::{linkers, text};
+use crate::linker_support::{linkers, other, text};
 use crate::support;
 use crate::support::folder::Folder;
 
@@ -254,6 +254,73 @@ fn gives_large_images_to_their_runtimes_with_every_linker() {
                     assert!(start < address, "{what}: {before}");
                 }
                 assert!(content.len() > 3 * 9000, "{what}");
+            }
+        }
+    }
+}
+
+/// A host without sections of large data: code and its tables for exceptions come first, whatever the linker.
+#[test]
+fn places_large_images_of_aarch64_after_the_data() {
+    let (Some(qemu), Some(compiler)) = (
+        other("qemu", &["qemu-aarch64"]),
+        other("qemu", &["aarch64-linux-gnu-gcc"]),
+    ) else {
+        return;
+    };
+    let Some(place) = Place::new() else { return };
+    let main = "#include <stdio.h>\nstatic int count = 1, more; int main(void) { puts(count + more ? \"caught\" : \"\"); }\n";
+    place.write("main.c", main);
+    place.run(&compiler, ["-c", "-fPIC", "-g0", "main.c"]);
+    let library = ["-shared", "-fPIC", "runtime.c", "-o", "libruntime.so"];
+    place.run(&compiler, library);
+    let (_, machine, _, abi) = KINDS[0];
+    place.write("other", image("other", machine, 0x041, abi));
+    for (name, path) in linkers() {
+        let linker = match name {
+            "bfd" | "gold" => format!("-fuse-ld={name}"),
+            _ => format!("-B{} -fuse-ld=lld", path.parent().unwrap().display()),
+        };
+        for mode in ["-pie", "-no-pie", "-static"] {
+            for large in [false, true] {
+                let mut link = place.command(env!("CARGO_BIN_EXE_offload-link"));
+                link.env("OFFLOAD_CC", &compiler);
+                let images = KINDS.map(|(kind, ..)| format!("--override-image={kind}={kind}"));
+                link.args(images)
+                    .arg("--override-image=hip=other")
+                    .args(linker.split(' '));
+                link.args([mode, "main.o", "-o", "x"]);
+                match mode {
+                    "-static" => link.arg("runtime.c"),
+                    _ => link.args(["-L.", "-Wl,-rpath,$ORIGIN", "-lruntime"]),
+                };
+                link.args(large.then_some("--large-images=0"));
+                assert_eq!(support::run(&mut link), "");
+                let what = format!("{name} {mode} {large}");
+                let pruned = place.tool(&["prune", "--keep=gfx90a,sm_80", "x", "-o", "y"]);
+                assert!(pruned.status.success(), "{what}: {pruned:?}");
+                for program in ["./x", "./y"] {
+                    let mut emulator = place.command(&qemu);
+                    emulator.args(["-L", "/usr/aarch64-linux-gnu", program]);
+                    let printed = support::run(&mut emulator);
+                    let mut lines: Vec<&str> = printed.lines().collect();
+                    lines.sort_unstable();
+                    assert_eq!(lines, FOUND, "{what} {program}");
+                }
+                let other = place.read("other");
+                let is_other = |bytes: &[u8]| bytes == &other[4096..4160];
+                let has_other = |file| place.read(file).windows(64).any(is_other);
+                assert!(has_other("x") && !has_other("y"), "{what}");
+                for images in [".hip_fatbin", ".nv_fatbin", ".llvm.offloading"] {
+                    let at = |name| section(&place.path("x"), name).expect(name);
+                    let (flags, address, _) = at(images);
+                    // `SHF_ALLOC`, and `SHF_WRITE`.
+                    assert_eq!(flags, if large { 3 } else { 2 }, "{what} {images}");
+                    for before in [".text", ".eh_frame", ".data"] {
+                        assert!(!large || at(before).1 < address, "{what} {images} {before}");
+                    }
+                    assert!(!large || address < at(".bss").1, "{what} {images}");
+                }
             }
         }
     }

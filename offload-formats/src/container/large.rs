@@ -1,8 +1,13 @@
-//! Images that are too large to stand among the data of a program: sections of large data on x86-64.
+//! Images that are too large to stand among the read-only data of a program.
 //!
-//! Code of the usual models reaches 2 GiB. Images between code and data push them apart, so the linker rejects the
-//! program, or damages it. x86-64 has sections for data that code reaches by 64-bit addresses only, which linkers
-//! place before or after everything else:
+//! Code of the usual models reaches 2 GiB, and so do its tables for exceptions. Images between code and data push them
+//! apart, so the linker rejects the program, or damages it.
+//!
+//! AArch64: every linker places a writable section after the program's data. Only `.bss` is behind it, which code reaches
+//! up to 4 GiB away (`adrp`).
+//!
+//! x86-64 has sections for data that code reaches by 64-bit addresses only, which linkers place before or after
+//! everything else:
 //!
 //! | part of the section | value                                | who needs it |
 //! |---------------------|--------------------------------------|--------------|
@@ -10,7 +15,7 @@
 //! | flag                | `SHF_X86_64_LARGE`                   | gold, lld    |
 //! | type                | `SHT_PROGBITS`, for any content      | lld, because all these sections become one: `.lrodata` |
 //!
-//! So images of a linked program are in `.lrodata`, containers of several formats one after the other.
+//! So images of a linked program for x86-64 are in `.lrodata`, containers of several formats one after the other.
 //!
 //! Specification: the x86-64 psABI's section "Special Sections"; `docs/spec/large-images.md`.
 
@@ -46,8 +51,10 @@ pub enum ImagePlacement {
     /// Among other read-only data.
     #[default]
     Usual,
-    /// Apart from all code and other data, in sections of large data.
+    /// Apart from all code and other data, in sections of large data: x86-64.
     Large,
+    /// After the program's data, in writable sections with the usual names: AArch64.
+    AfterData,
 }
 
 impl ImagePlacement {
@@ -62,23 +69,25 @@ impl ImagePlacement {
         total: u64,
         largest_usual: u64,
     ) -> Result<Self, ImagesTooLarge> {
-        let reach = match elf.map(|machine| elf::Machine(machine.number)) {
-            Some(elf::EM_X86_64) if total > largest_usual => return Ok(Self::Large),
-            Some(elf::EM_X86_64) => return Ok(Self::Usual),
-            Some(elf::EM_AARCH64) => REACH_OF_AARCH64,
-            _ => REACH,
+        let (reach, beyond_usual) = match elf.map(|machine| elf::Machine(machine.number)) {
+            Some(elf::EM_X86_64) => (u64::MAX, Self::Large),
+            Some(elf::EM_AARCH64) => (REACH_OF_AARCH64, Self::AfterData),
+            _ => (REACH, Self::Usual),
         };
-        match total > reach {
-            true => Err(ImagesTooLarge { total, reach }),
-            false => Ok(Self::Usual),
+        if total > reach {
+            return Err(ImagesTooLarge { total, reach });
         }
+        Ok(match total > largest_usual {
+            true => beyond_usual,
+            false => Self::Usual,
+        })
     }
 
     /// Returns the name of the section that is usually called `name`.
     #[must_use]
     pub fn section(self, name: &str) -> Cow<'_, str> {
         match self {
-            Self::Usual => name.into(),
+            Self::Usual | Self::AfterData => name.into(),
             Self::Large => format!("{LARGE_SECTION}{name}").into(),
         }
     }
@@ -88,6 +97,7 @@ impl ImagePlacement {
         match self {
             Self::Usual => elf::SHF_ALLOC,
             Self::Large => elf::SHF_ALLOC | SHF_X86_64_LARGE,
+            Self::AfterData => elf::SHF_ALLOC | elf::SHF_WRITE,
         }
     }
 }
@@ -206,7 +216,9 @@ mod tests {
             (x86_64, GIB, Some(ImagePlacement::Usual)),
             (x86_64, GIB + 1, Some(ImagePlacement::Large)),
             (x86_64, 100 * GIB, Some(ImagePlacement::Large)),
-            (aarch64, 7 * GIB / 2, Some(ImagePlacement::Usual)),
+            (aarch64, GIB, Some(ImagePlacement::Usual)),
+            (aarch64, GIB + 1, Some(ImagePlacement::AfterData)),
+            (aarch64, 7 * GIB / 2, Some(ImagePlacement::AfterData)),
             (aarch64, 7 * GIB / 2 + 1, None),
             (RISCV, 2 * GIB, Some(ImagePlacement::Usual)),
             (RISCV, 2 * GIB + 1, None),

@@ -234,10 +234,8 @@ impl<'a> Writer<'a> {
         section: BlobSection,
     ) -> Result<SectionId, RegistrationError> {
         let sh_type = match (section, self.host.placement) {
-            (BlobSection::Offloading, ImagePlacement::Usual) => {
-                elf::SectionType(SHT_LLVM_OFFLOADING)
-            }
-            _ => elf::SHT_PROGBITS,
+            (BlobSection::Finished, _) | (_, ImagePlacement::Large) => elf::SHT_PROGBITS,
+            (BlobSection::Offloading, _) => elf::SectionType(SHT_LLVM_OFFLOADING),
         };
         self.image_section(section.name(), sh_type, 8)
     }

@@ -326,11 +326,22 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
                     }
                 }
                 None if self.map.sections.iter().any(starts) => {}
+                // On AArch64 GNU ld places symbols of `.eh_frame` before that section, where images may end. Only
+                // debuggers read them.
+                None if section.kind == elf::SHT_SYMTAB.0 && !self.has_units(symbol.section) => {}
                 None => {
                     self.map.target("symbol", symbol.value)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Returns whether the section of that number is one of units.
+    fn has_units(&self, section: u16) -> bool {
+        let section = self.headers.sections.get(usize::from(section));
+        let start = section.map(|section| section.address);
+        let mut sections = self.map.sections.iter();
+        sections.any(|range| Some(range.start) == start)
     }
 }

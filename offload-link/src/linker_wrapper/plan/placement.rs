@@ -1,6 +1,7 @@
 //! Decides where the host linker places the images, and which options it needs for that.
 //!
-//! Large images are in sections of large data (`offload_formats::container::large`), which linkers treat differently:
+//! Large images of x86-64 are in sections of large data (`offload_formats::container::large`), which linkers treat
+//! differently; those of AArch64 need nothing.
 //!
 //! | linker  | program            | what is done                                                     |
 //! |---------|--------------------|------------------------------------------------------------------|

@@ -455,7 +455,7 @@ impl Link<'_> {
             })?;
         }
         let placement = placement::choose(total, host, arguments)?;
-        if placement != ImagePlacement::Usual && !arguments.relocatable {
+        if placement == ImagePlacement::Large && !arguments.relocatable {
             flags.extend(placement::flags(total, arguments, linker())?);
         }
         Ok((placement, flags))
