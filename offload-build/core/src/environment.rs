@@ -1,7 +1,7 @@
 //! The variables of a build script, and its directives for Cargo. The only `env::var`.
 
 use crate::error::Error;
-use offload_formats::escape::Colors;
+use offload_formats_core::escape::Colors;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};

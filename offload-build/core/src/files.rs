@@ -1,9 +1,9 @@
 //! Files that are complete under their names: written beside their place and renamed.
 
-use offload_formats::format::compressed_bundle::{Compression, compress_to};
-use offload_formats::format::pieces::{self, Piece, PieceSource};
-use offload_formats::format::unpacked::Scratch;
-use offload_formats::md5::Md5;
+use offload_formats_core::format::compressed_bundle::{Compression, compress_to};
+use offload_formats_core::format::pieces::{self, Piece, PieceSource};
+use offload_formats_core::format::unpacked::Scratch;
+use offload_formats_core::md5::Md5;
 use std::fs;
 use std::io::{self, BufRead, Read, Seek, Write};
 use std::path::{Path, PathBuf};

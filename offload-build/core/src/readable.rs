@@ -8,8 +8,8 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use offload_formats::format::bytes::{ReadAt as _, ReadCache, Source};
-use offload_formats::format::pieces::{self, Piece, PieceSource};
+use offload_formats_core::format::bytes::{ReadAt as _, ReadCache, Source};
+use offload_formats_core::format::pieces::{self, Piece, PieceSource};
 
 /// An open file.
 pub struct Readable {

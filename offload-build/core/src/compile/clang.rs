@@ -5,9 +5,9 @@
 
 use crate::files;
 use crate::process::command::Command;
-use offload_formats::by_name::ByName;
-use offload_formats::escape::Colors;
-use offload_formats::names::Triple;
+use offload_formats_core::by_name::ByName;
+use offload_formats_core::escape::Colors;
+use offload_formats_core::names::Triple;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

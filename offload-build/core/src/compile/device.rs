@@ -7,7 +7,7 @@ use crate::files;
 use crate::installed::fitting_clangs::CODE_OBJECT_6;
 use crate::installed::rocm::RocmTree;
 use crate::process::command::Command;
-use offload_formats::names::Triple;
+use offload_formats_core::names::Triple;
 use std::path::{Path, PathBuf};
 
 /// HIP for an AMD GPU (`gfx90a:xnack-`); `rocm` is the root of ROCm's headers and device libraries, unless the

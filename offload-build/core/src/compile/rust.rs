@@ -10,7 +10,7 @@ use crate::declare::module::{KernelCrate, Target};
 use crate::files;
 use crate::installed::rustc::Rustc;
 use crate::process::command::Command;
-use offload_formats::names::Triple;
+use offload_formats_core::names::Triple;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! Languages of device code, and the values of keys that depend on them.
 
-use offload_formats::names::{OffloadKind, Triple};
+use offload_formats_core::names::{OffloadKind, Triple};
 use std::path::Path;
 
 /// A value of the key `language`.

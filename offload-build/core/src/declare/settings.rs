@@ -3,7 +3,7 @@
 
 use crate::declare::language::{Container, ImageSources, Language};
 use crate::error::Error;
-use offload_formats::by_name::ByName;
+use offload_formats_core::by_name::ByName;
 use std::collections::BTreeSet;
 use std::fmt;
 

@@ -2,7 +2,7 @@
 
 use crate::files;
 use crate::process::command::{Command, CommandError};
-use offload_formats::md5::Md5;
+use offload_formats_core::md5::Md5;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -6,7 +6,7 @@ use crate::installed::llvm::Llvm;
 use crate::installed::llvm_tools::LlvmTools;
 use crate::process::install::Need;
 use crate::process::search::{NotFound, Search};
-use offload_formats::names::Triple;
+use offload_formats_core::names::Triple;
 use std::path::{Path, PathBuf};
 
 /// A target of device links, as far as it decides what they may need.

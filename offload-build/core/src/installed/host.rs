@@ -3,10 +3,7 @@
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::installed::llvm::{Llvm, machine_of};
-use offload_formats::container::data_object::DataHost;
-use offload_formats::container::elf::Machine;
-use offload_formats::registration::HostFormat;
-use offload_formats::registration::coff::WindowsAbi;
+use offload_formats_core::names::host::{DataHost, HostFormat, Machine, WindowsAbi};
 use std::path::{Path, PathBuf};
 
 /// The host that programs are built for.

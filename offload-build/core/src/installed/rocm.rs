@@ -12,8 +12,8 @@ use crate::process::command::Command;
 use crate::process::search::Search;
 use crate::process::search::program_in;
 use crate::readable::Readable;
-use offload_formats::format::bitcode;
-use offload_formats::format::bytes::ReadAt;
+use offload_formats_core::format::bitcode;
+use offload_formats_core::format::bytes::ReadAt;
 use std::path::{Path, PathBuf};
 
 /// Usual folders of a ROCm tree.

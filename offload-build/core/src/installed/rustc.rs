@@ -11,7 +11,7 @@ use crate::installed::answers::Answers;
 use crate::process::command::Command;
 use crate::process::install::Need;
 use crate::process::search::{Search, program_in};
-use offload_formats::names::Triple;
+use offload_formats_core::names::Triple;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! A program and its arguments, as a value: the same one is printed, compared and run.
 
-use offload_formats::escape::{self, Colors};
+use offload_formats_core::escape::{self, Colors};
 use std::error::Error as StdError;
 use std::ffi::{OsStr, OsString};
 use std::fmt;

@@ -21,7 +21,7 @@ impl ProcessLock {
     /// If the system has no such locks.
     #[cfg(target_os = "linux")]
     pub fn wait(path: &Path) -> io::Result<Self> {
-        use offload_formats::md5::Md5;
+        use offload_formats_core::md5::Md5;
         use std::os::linux::net::SocketAddrExt;
         use std::os::unix::ffi::OsStrExt;
         use std::os::unix::net::{SocketAddr, UnixListener};

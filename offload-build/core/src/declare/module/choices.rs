@@ -5,8 +5,8 @@ use crate::declare::language::{ArtifactKind, Container, ImageSources, Language};
 use crate::declare::module::target::Target;
 use crate::declare::settings::{Settings, nearest};
 use crate::error::Error;
-use offload_formats::format::compressed_bundle::Method;
-use offload_formats::names::Triple;
+use offload_formats_core::format::compressed_bundle::Method;
+use offload_formats_core::names::Triple;
 use std::path::Path;
 
 /// Policy for targets whose tools are missing.

@@ -2,7 +2,7 @@
 
 use crate::declare::settings::Settings;
 use crate::error::Error;
-use offload_formats::by_name::ByName;
+use offload_formats_core::by_name::ByName;
 
 /// Options of the compiles for the host, or for one target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -20,9 +20,9 @@ use crate::declare::module::flags::is_identifier;
 use crate::declare::settings::{Reach, Settings};
 use crate::environment::Environment;
 use crate::error::Error;
-use offload_formats::container::decompression_limit::{self, DecompressionLimit};
-use offload_formats::container::large;
-use offload_formats::format::compressed_bundle::Method;
+use offload_formats_core::format::compressed_bundle::Method;
+use offload_formats_core::settings::decompression_limit::{self, DecompressionLimit};
+use offload_formats_core::settings::large_images;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -167,8 +167,8 @@ impl Module {
         let container = choices::container(settings, language, has_host_code, &targets)?;
         let decompressed = environment.variable(decompression_limit::VARIABLE);
         let decompressed = DecompressionLimit::parse(None, decompressed.as_deref());
-        let largest_usual = environment.variable(large::LARGE_VARIABLE);
-        let largest_usual = large::largest_usual(None, largest_usual.as_deref());
+        let largest_usual = environment.variable(large_images::LARGE_VARIABLE);
+        let largest_usual = large_images::largest_usual(None, largest_usual.as_deref());
         let doubts = doubts(settings, &targets);
         Ok(Self {
             decompressed: decompressed.map_err(Error::new)?,

@@ -5,7 +5,7 @@ use crate::declare::module::flags::Flags;
 use crate::declare::module::library_names::LibraryNames;
 use crate::declare::settings::{Settings, nearest};
 use crate::error::Error;
-use offload_formats::names::{Processor, TargetId, Triple, spelling};
+use offload_formats_core::names::{Processor, TargetId, Triple, spelling};
 use std::path::Path;
 
 /// The optimization level of device code in every profile: kernels that nobody optimized say nothing about a GPU.

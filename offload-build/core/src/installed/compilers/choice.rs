@@ -10,7 +10,7 @@ use crate::installed::fitting_clangs::UsedSdk;
 use crate::installed::llvm::Llvm;
 use crate::process::command::Command;
 use crate::process::install::Need;
-use offload_formats::names::Triple;
+use offload_formats_core::names::Triple;
 use std::collections::BTreeSet;
 
 /// The message of a clang that was built without the back end for a triple (16 to 22).

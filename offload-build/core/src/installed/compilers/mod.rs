@@ -27,8 +27,8 @@ use crate::process::command::Command;
 use crate::process::install::Need;
 use crate::process::search::NotFound;
 use crate::process::search::Search;
-use offload_formats::container::elf::Machine;
-use offload_formats::names::Triple;
+use offload_formats_core::names::Triple;
+use offload_formats_core::names::host::Machine;
 use std::path::{Path, PathBuf};
 
 /// The machine of programs that run here.
