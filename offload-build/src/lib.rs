@@ -33,6 +33,7 @@ mod steps;
 mod unpacking;
 
 pub use builder::{Build, TargetBuild};
+#[doc(inline)]
 pub use offload_build_core::error::Error;
 pub use plan::Plan;
 

@@ -15,6 +15,7 @@ pub struct Error {
 }
 
 impl Error {
+    #[doc(hidden)]
     pub fn new(what: impl fmt::Display) -> Self {
         Self {
             what: what.to_string(),
@@ -24,6 +25,7 @@ impl Error {
     }
 
     /// A program that device code needs is not installed: `missing = "stub"` does without.
+    #[doc(hidden)]
     pub fn missing(what: impl fmt::Display) -> Self {
         Self {
             missing: true,
@@ -32,6 +34,7 @@ impl Error {
     }
 
     /// This error with a line more.
+    #[doc(hidden)]
     pub fn with_line(self, line: impl fmt::Display) -> Self {
         Self {
             what: format!("{self}\n{line}"),
@@ -40,11 +43,13 @@ impl Error {
         }
     }
 
+    #[doc(hidden)]
     pub fn is_missing(&self) -> bool {
         self.missing
     }
 
     /// `what` failed because of `source`.
+    #[doc(hidden)]
     pub fn because(
         what: impl fmt::Display,
         source: impl Into<Box<dyn StdError + Send + Sync>>,
