@@ -13,6 +13,7 @@ mod build_dependency;
 mod environment;
 mod floors;
 mod functions;
+mod ignored;
 mod measured;
 mod pictures;
 mod references;

@@ -203,11 +203,8 @@ fn makes_llvm_ir_of_any_folder() {
 }
 
 #[test]
+#[ignore = "`make test-all`: compiles two sysroots"]
 fn makes_rust_of_any_folder() {
-    // Two sysroots are compiled.
-    if !support::tests_all() {
-        return;
-    }
     let modules = "[package.metadata.offload]\nlanguage = \"rust\"\ncrate = \"kernels\"\ntargets = [\"gfx90a\"]\n";
     let tools = (
         support::tool("rustweb", &["lib.rs"]),

@@ -103,11 +103,13 @@ fn calls_what_is_a_sources_own_the_same_on_both_sides() {
     let apart = format!("{HIP}rdc = false\n");
     let joined = format!("{HIP}rdc = true\n");
     let cuda = format!("{CUDA}rdc = true\n");
-    for release in ["llvm16", "llvm19", "llvm22"] {
+    for (number, release) in ["llvm16", "llvm19", "llvm22"].into_iter().enumerate() {
         let Some(clang) = support::tool(release, &["clang"]) else {
             return;
         };
-        for (keys, extension) in [(&joined, "hip"), (&apart, "hip"), (&cuda, "cu")] {
+        let modules = [(&joined, "hip"), (&apart, "hip"), (&cuda, "cu")];
+        // Each release with one of them, or with all.
+        for (keys, extension) in support::share(modules, number, 3) {
             let lacks_ptxas = || support::tool("cuda", &["ptxas"]).is_none();
             if extension == "cu" && lacks_ptxas() {
                 continue;

@@ -117,7 +117,7 @@ fn links_images_into_crates_of_every_kind_with_every_linker() {
         "use.c",
         "void use_images(void);\nint main(void) { use_images(); return 0; }\n",
     );
-    for linker in ["bfd", "gold", "lld"] {
+    for (number, linker) in ["bfd", "gold", "lld"].into_iter().enumerate() {
         let linker = format!("-Clink-arg=-fuse-ld={linker}");
         let options: [&[&str]; 4] = [
             &["-Clink-arg=-Wl,--gc-sections"],
@@ -125,7 +125,8 @@ fn links_images_into_crates_of_every_kind_with_every_linker() {
             &["-Cprefer-dynamic=no", "-Crelocation-model=static"],
             &["--test"],
         ];
-        for options in options {
+        // Each linker with two of them, or with all.
+        for options in support::share(options, number % 2, 2) {
             let program = package.at("program");
             let _ = fs::remove_file(&program);
             support::run(

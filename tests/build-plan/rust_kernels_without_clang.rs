@@ -12,7 +12,7 @@ use std::process::Command;
 use support::comgr::comgr;
 use support::cuda_package::cuda;
 use support::package::{Package, text};
-use support::{run, tests_all, tool};
+use support::{run, tool};
 
 const TARGETS: [&str; 3] = ["gfx90a", "gfx1100", "gfx90a:sramecc-:xnack+"];
 
@@ -86,6 +86,7 @@ fn toolchain(package: &Package, programs: &[(&str, &Path)]) -> PathBuf {
 
 /// Lld's images are those of clang, so that all that is checked of these holds for them: symbols, kernels, instructions, limits.
 #[test]
+#[ignore = "`make test-all`: seven builds; `makes_the_images_of_clang_for_nvidia` is shorter"]
 fn makes_the_images_of_clang() {
     let Some(package) = package() else { return };
     let Some(lld) = tool("llvm22", &["ld.lld"]) else {
@@ -99,8 +100,7 @@ fn makes_the_images_of_clang() {
     let none = tools(&package, "none", &[]);
     let read = |module| images(&package, module).map(|path| fs::read(path).unwrap());
     // At 1 nothing is inlined but what must be; `s` is no number.
-    let levels = ["1", "3", "\"s\""];
-    for level in &levels[..if tests_all() { 3 } else { 2 }] {
+    for level in ["1", "3", "\"s\""] {
         declare(&package, &TARGETS, &format!("opt-level = {level}\n"));
         build(&package, &both, None);
         let (kernels, hard) = (

@@ -117,7 +117,7 @@ fn image(package: &Package, target: &str) -> Vec<u8> {
 
 #[test]
 fn makes_the_images_again_whose_pass_reads_a_header() {
-    for case in [HIP, CUDA] {
+    for case in support::share([HIP, CUDA], 0, 2) {
         let Some(package) = case.package() else {
             return;
         };
@@ -171,7 +171,7 @@ fn makes_an_openmp_image_again_for_what_only_the_device_includes() {
 
 #[test]
 fn makes_again_what_depends_on_a_setting() {
-    for case in [HIP, CUDA] {
+    for case in support::share([HIP, CUDA], 1, 2) {
         let Some(package) = case.package() else {
             return;
         };
@@ -230,7 +230,7 @@ fn makes_again_what_depends_on_a_setting() {
 
 #[test]
 fn reads_headers_that_the_build_script_makes() {
-    for case in [HIP, CUDA] {
+    for case in support::share([HIP, CUDA], 0, 2) {
         let Some(package) = case.package() else {
             return;
         };
@@ -293,7 +293,7 @@ fn takes_no_output_that_is_cut_off_for_good() {
 
 #[test]
 fn takes_nothing_of_an_interrupted_build_for_good() {
-    for case in [HIP, CUDA] {
+    for case in support::share([HIP, CUDA], 1, 2) {
         let Some(package) = case.package() else {
             return;
         };
@@ -314,7 +314,8 @@ fn takes_nothing_of_an_interrupted_build_for_good() {
         let shim = fs::read_to_string(package.at("llvm/bin/clang")).unwrap();
         let head = "#!/bin/sh\n[ \"$1\" = --version ] && exec /usr/bin/clang-19 --version\n";
         for number in 0..count {
-            for end in ENDS {
+            // Each start with one of the ends, or with each.
+            for end in support::share(ENDS, number % ENDS.len(), ENDS.len()) {
                 fs::remove_dir_all(package.at("target")).unwrap();
                 // The start of that number ends the build; those before it do their work.
                 let left = package.at("left");

@@ -319,7 +319,7 @@ fn writes_archives_that_ar_and_llvm_ar_write() {
     ) else {
         return;
     };
-    let mut random = Random::new();
+    let mut random = Random::dealt();
     let folder = Folder::new();
     let pool: [(&str, &[&str]); 6] = [
         ("a.o", &["a1", "a2"]),
@@ -334,7 +334,7 @@ fn writes_archives_that_ar_and_llvm_ar_write() {
     folder.write("empty", "");
     let mut files: Vec<(&str, &[&str])> = pool.to_vec();
     files.extend([("odd.txt", &[][..]), ("empty", &[])]);
-    for _ in 0..100 {
+    for _ in 0..support::cases(30, 100) {
         let mut chosen = files.clone();
         while random.below(4) > 0 && chosen.len() > 1 {
             chosen.remove(random.below(chosen.len() as u64) as usize);

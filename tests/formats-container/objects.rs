@@ -254,7 +254,10 @@ fn writes_the_bytes_llvm_writes_for_every_target() {
     for (index, target) in TARGETS.iter().enumerate() {
         let triple = format!("--target={target}");
         for (turn, source) in ["a.cpp", "b.c", "empty.c"].into_iter().enumerate() {
-            // Each target with each source; compilers and options in turn.
+            // Each target with each source, or one of them; compilers and options in turn.
+            if !support::tests_all() && turn != index % 3 {
+                continue;
+            }
             let clang = [&new, &old][(index + turn) % 2];
             let arguments = [&[&triple[..]], OPTIONS[(index + turn) % OPTIONS.len()]].concat();
             let Some(host) = lab.compile(clang, &arguments, source) else {
@@ -268,8 +271,8 @@ fn writes_the_bytes_llvm_writes_for_every_target() {
     }
     // Most objects of clang have the layout that LLVM writes; some have empty sections elsewhere.
     println!("{identical} hosts are what they were");
-    assert!(identical >= 20, "{identical}");
-    lab.finish(150);
+    assert!(identical >= support::cases(7, 20), "{identical}");
+    lab.finish(support::cases(60, 150));
 }
 
 #[test]
@@ -283,8 +286,9 @@ fn writes_the_bytes_llvm_writes_for_coff() {
     for (index, target) in WINDOWS.into_iter().enumerate() {
         let triple = format!("--target={target}");
         for source in ["a.cpp", "b.c", "empty.c"] {
-            // Compilers are slow: each target with three of five.
-            for options in OPTIONS.into_iter().cycle().skip(index).take(3) {
+            // Compilers are slow: each target with three of five, or with one.
+            let count = support::cases(1, 3);
+            for options in OPTIONS.into_iter().cycle().skip(index).take(count) {
                 let arguments = [&[&triple[..]], options].concat();
                 if let Some(host) = lab.compile(&clang, &arguments, source) {
                     let what = format!("{target} {source} {options:?}");
@@ -311,7 +315,7 @@ fn writes_the_bytes_llvm_writes_for_coff() {
         let what = format!("{sections} sections, {relocations} relocations");
         lab.compare(&host, &what).unwrap();
     }
-    lab.finish(150);
+    lab.finish(support::cases(60, 150));
 }
 
 #[test]
@@ -436,8 +440,8 @@ fn writes_the_bytes_llvm_writes_for_any_sections() {
     ) else {
         return;
     };
-    let mut random = Random::new();
-    for _ in 0..60 {
+    let mut random = Random::dealt();
+    for _ in 0..support::cases(24, 60) {
         let yaml = random_yaml(&mut random);
         lab.write("host.yaml", &yaml);
         lab.run(&yaml2obj, ["host.yaml", "-o", "random.o"]);
@@ -446,7 +450,7 @@ fn writes_the_bytes_llvm_writes_for_any_sections() {
             lab.compare_removal(&fat, ".text", &yaml);
         }
     }
-    lab.finish(200);
+    lab.finish(support::cases(80, 200));
 }
 
 /// An ELF file of any class and byte order, some with segments.
@@ -558,7 +562,8 @@ fn writes_the_bytes_llvm_writes_for_more_sections_than_16_bits_count() {
     };
     let mut source = ".text\n.globl start\nstart: ret\n".to_owned();
     // With the tables of the object just below and just above the limit.
-    for (count, used) in [(65_270, 70), (65_275, 70), (65_400, 65_390)] {
+    let counts = [(65_270, 70), (65_275, 70), (65_400, 65_390)];
+    for (count, used) in support::share(counts, 2, 3) {
         for index in 0..count {
             let _ = writeln!(
                 source,
@@ -573,7 +578,7 @@ fn writes_the_bytes_llvm_writes_for_more_sections_than_16_bits_count() {
         lab.compare(&host, &format!("{count} sections")).unwrap();
         source.truncate(".text\n.globl start\nstart: ret\n".len());
     }
-    lab.finish(6);
+    lab.finish(support::cases(2, 6));
 }
 
 #[test]

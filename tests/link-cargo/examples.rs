@@ -74,19 +74,12 @@ const FAT: Profile = (
 );
 const PROFILES: [Profile; 3] = [DEBUG, ("release", &["--release"]), FAT];
 
-/// Each linker with the profiles that it is tested in; without `OFFLOAD_TEST_ALL=1` the two that differ most for rustc's
-/// own, because each profile compiles dependencies of its own.
+/// Each linker in each profile; without `OFFLOAD_TEST_ALL=1` in one, because each compiles dependencies of its own.
 fn shapes() -> impl Iterator<Item = (Linker, Profile)> {
-    let profiles = |linker| match (support::tests_all(), linker) {
-        (true, _) => &PROFILES[..],
-        (false, Linker::RustLld) => &[DEBUG, FAT],
-        (false, _) => &[DEBUG],
-    };
-    LINKERS.into_iter().flat_map(move |linker| {
-        profiles(linker)
-            .iter()
-            .map(move |profile| (linker, *profile))
-    })
+    let profiles = &PROFILES[..support::cases(1, 3)];
+    LINKERS
+        .into_iter()
+        .flat_map(move |linker| profiles.iter().map(move |profile| (linker, *profile)))
 }
 
 /// For a test of what hangs on neither: every shape with `OFFLOAD_TEST_ALL=1`, otherwise those of rustc's own linker.
@@ -107,14 +100,13 @@ fn root() -> PathBuf {
 fn cargo(example: &str, mode: Mode, linker: Linker, subcommand: &str, profile: &[&str]) -> Command {
     let folder = root().join("examples").join(example);
     let target_dir = target_dir(example, mode);
-    dependencies::copy_into(&target_dir, mode.rustc_linker(), profile);
-    support::sysroots::share_in(&target_dir);
     let mut cargo = Command::new(env!("CARGO"));
+    dependencies::copy_into(&target_dir, &mut cargo, mode.rustc_linker(), profile);
+    support::sysroots::share_in(&target_dir);
     cargo
         .args([subcommand, "--target", TARGET])
         .args(profile)
         .current_dir(&folder)
-        .env("CARGO_TARGET_DIR", target_dir)
         .env("RUSTFLAGS", linker.rustflags())
         .env("OMP_TARGET_OFFLOAD", "MANDATORY")
         .env("CARGO_TERM_COLOR", "never")
@@ -286,16 +278,15 @@ fn links_the_archive_of_a_package_into_a_c_program() {
     let folder = target_dir("device-archives", Mode::Complete);
     let (library, again) = (folder.join("lib"), folder.join("again"));
     let linker = Mode::Deferred.rustc_linker();
-    let (_, flags) = FAT;
-    dependencies::copy_into(&folder, linker, flags);
+    let (_, flags) = if support::tests_all() { FAT } else { DEBUG };
     let build = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
+        dependencies::copy_into(&folder, &mut command, linker, flags);
         command
             .args(["offload", "build"])
             .args(flags)
             .args(arguments)
             .env("CARGO", env!("CARGO"))
-            .env("CARGO_TARGET_DIR", &folder)
             .current_dir(&example);
         stdout(&succeed(&mut command))
     };
@@ -486,8 +477,7 @@ fn needs_offload_link_to_join_them() {
 /// A build folder of its own, for a test that builds what the others do not.
 fn apart(cargo: &mut Command, mode: Mode, name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    dependencies::copy_into(&folder, mode.rustc_linker(), &[]);
-    cargo.env("CARGO_TARGET_DIR", &folder);
+    dependencies::copy_into(&folder, cargo, mode.rustc_linker(), &[]);
     folder
 }
 
@@ -555,7 +545,7 @@ fn expect_in_quick_start(text: &str, expected: &str) {
     }
 }
 
-/// Creates, runs and tests each kind of package, as in the first minutes of a user.
+/// Creates, runs and tests each kind of package, as in the first minutes of a user; without `OFFLOAD_TEST_ALL=1` two kinds.
 #[test]
 fn builds_each_template_as_its_user_would() {
     if !ready() {
@@ -591,7 +581,7 @@ fn builds_each_template_as_its_user_would() {
     // The last one.
     let has_rustc = support::tool("rustweb", &["lib.rs"]).is_some();
     let rows = &rows[..rows.len() - usize::from(!has_rustc)];
-    for &(options, name, expected) in rows {
+    for &(options, name, expected) in support::share(rows, 0, 3) {
         let mut new = cargo_offload(folder.path());
         // Until it is published, the crate is the one of this tree.
         new.args(["new", "--offload-build"])
@@ -662,14 +652,14 @@ fn runs_the_script_for_ci() {
         return;
     }
     let target_dir = target_dir("openmp-saxpy", Mode::Complete).join("ci");
-    dependencies::copy_into(&target_dir, None, &[]);
+    let mut script = Command::new("sh");
+    dependencies::copy_into(&target_dir, &mut script, None, &[]);
     let tools = Path::new(env!("CARGO_BIN_EXE_cargo-offload"));
     let path = std::env::var("PATH").unwrap();
     let output = succeed(
-        Command::new("sh")
+        script
             .arg(folder.join("build.sh"))
             .current_dir(root().join("examples/openmp-saxpy"))
-            .env("CARGO_TARGET_DIR", &target_dir)
             .env(
                 "PATH",
                 format!("{}:{path}", tools.parent().unwrap().display()),

@@ -36,13 +36,12 @@ fn holds_an_image_for_each_target_with_every_kernel() {
     }
     let has_ptxas = support::tool("cuda", &["ptxas"]).is_some();
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("images");
-    support::dependencies::copy_into(&target, None, &[]);
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/openmp-saxpy");
     let mut cargo = Command::new(env!("CARGO"));
+    support::dependencies::copy_into(&target, &mut cargo, None, &[]);
     cargo
         .args(["build", "--target", "x86_64-unknown-linux-gnu"])
-        .current_dir(example)
-        .env("CARGO_TARGET_DIR", &target);
+        .current_dir(example);
     support::run(&mut cargo);
     let program = target.join("x86_64-unknown-linux-gnu/debug/openmp-saxpy");
 

@@ -316,12 +316,11 @@ fn prints_what_build_scripts_would_run() {
         return;
     }
     let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("examples/plan");
-    dependencies::copy_into(&target_dir, None, &[]);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut command = cargo_offload(&root.join("examples/hip-module"), &["plan"]);
+    dependencies::copy_into(&target_dir, &mut command, None, &[]);
     command
         .env("CARGO_BUILD_TARGET", "x86_64-unknown-linux-gnu")
-        .env("CARGO_TARGET_DIR", &target_dir)
         .env("OFFLOAD_TARGETS", "gfx90a;gfx1100");
     let text = said(&command.output().unwrap(), 0);
     assert!(text.starts_with("# hip-module 0.1.0\n"), "{text}");

@@ -1,6 +1,6 @@
 //! Registration that survives Cargo: HIP and CUDA modules with host code in two versions of one crate, used through
-//! another crate by every kind of program, with every linker, by both registrations; with `OFFLOAD_TEST_ALL=1` in every
-//! profile, too.
+//! another crate by every kind of program, with every linker, by both registrations; with `OFFLOAD_TEST_ALL=1` each language
+//! with each linker, and in every profile, too.
 //!
 //! The runtime is a stand-in that writes what it is told into a file. What it must be told follows from the sources:
 //! each module's fat binary once, with its three kernels and its variable, and each launch of a kernel by an address
@@ -287,14 +287,13 @@ impl Workspace {
         subcommand: &[&str],
         profile: &[&str],
     ) -> Command {
-        dependencies::copy_into(target_dir, ours, profile);
         let mut cargo = Command::new(env!("CARGO"));
+        dependencies::copy_into(target_dir, &mut cargo, ours, profile);
         cargo
             .args(subcommand)
             .args(["--target", TARGET, "--offline"])
             .args(profile)
             .current_dir(&self.root)
-            .env("CARGO_TARGET_DIR", target_dir)
             .env("RUSTFLAGS", linker.rustflags())
             .env("LIBRARY_PATH", self.root.join("runtime"))
             .env("GPU_LOG", self.log())
@@ -371,15 +370,13 @@ fn matrix(language: Language, mode: Mode) {
     };
     // All of them with all where the registration is HIP's own; else one of the two differs at a time.
     let is_full = support::tests_all() && (language, mode) == (Language::Hip, Mode::Complete);
-    for linker in LINKERS {
+    // Each registration with each linker, by one of the languages.
+    let first = usize::from((language == Language::Hip) == (mode == Mode::Complete));
+    for linker in support::share(LINKERS, first, 2) {
         let is_rusts = linker == Linker::RustLld;
         let profiles: &[Profile] = match support::tests_all() {
             true if is_full || is_rusts => &[DEBUG, RELEASE, FAT],
             true => &[RELEASE],
-            // Fat LTO takes longest: once for each registration and language.
-            false if is_rusts && (language == Language::Hip) == (mode == Mode::Complete) => {
-                &[DEBUG, FAT]
-            }
             false => &[DEBUG],
         };
         for &(folder, flags, fat) in profiles {

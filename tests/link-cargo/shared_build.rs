@@ -44,12 +44,10 @@ pub(crate) fn cargo_offload(name: &str, subcommand: &str) -> Command {
 /// Makes `cargo` build a new package in a folder that such packages share.
 pub(crate) fn use_template_folder(cargo: &mut Command) {
     let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("template/target");
-    dependencies::copy_into(&target_dir, None, &[]);
+    dependencies::copy_into(&target_dir, cargo, None, &[]);
     support::sysroots::share_in(&target_dir);
     // As with `--target`.
-    cargo
-        .env("CARGO_BUILD_TARGET", TARGET)
-        .env("CARGO_TARGET_DIR", target_dir);
+    cargo.env("CARGO_BUILD_TARGET", TARGET);
 }
 
 fn command(name: &str, mut cargo: Command, subcommand: &str) -> Command {
@@ -59,12 +57,11 @@ fn command(name: &str, mut cargo: Command, subcommand: &str) -> Command {
     let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join("examples/shared")
         .join(folder);
-    dependencies::copy_into(&target_dir, linker, &[]);
+    dependencies::copy_into(&target_dir, &mut cargo, linker, &[]);
     // With `--target`, build-dependencies have a folder of their own.
     cargo
         .args([subcommand, "--locked", "--target", TARGET])
         .current_dir(example(name))
-        .env("CARGO_TARGET_DIR", target_dir)
         .env("CARGO_TERM_COLOR", "never")
         .env("OMP_TARGET_OFFLOAD", "MANDATORY")
         .env_remove("RUSTFLAGS")

@@ -275,12 +275,15 @@ fn programs(language: Language, mode: Mode) {
         Language::Cuda => ("cuda", "cudart"),
     };
     tools.runtime(prefix, dll);
-    for (host, clang) in [
+    // Each two have both hosts and both releases. The other two are those of the other language.
+    let clangs = [
         (GNU, &clang_19),
-        (GNU, &tools.clang),
         (MSVC, &clang_19),
         (MSVC, &tools.clang),
-    ] {
+        (GNU, &tools.clang),
+    ];
+    let first = usize::from((language == Language::Hip) == (mode == Mode::Complete));
+    for (host, clang) in support::share(clangs, first, 2) {
         // What the last mode adds does not depend on the release.
         if mode == Mode::Apart && clang == &clang_19 {
             continue;

@@ -111,6 +111,11 @@ enum Way {
 
 const OURS: [Way; 2] = [Way::Replaced, Way::Driver];
 
+/// Our tool in both positions, or in one of them in each turn: in turn 0 as the driver.
+fn ways(turn: usize) -> impl Iterator<Item = Way> {
+    crate::support::share(OURS, (turn + 1) % 2, 2)
+}
+
 struct Place {
     dir: Folder,
     release: &'static str,
@@ -343,12 +348,13 @@ impl Place {
         self.calls("stock")
     }
 
-    /// Links with every linker and in both positions, and compares with LLVM's tool.
+    /// Links with every linker, and compares with LLVM's tool.
     fn compare(&self, args: &[&str]) -> Vec<String> {
         let expected = self.stock(args);
-        for (name, linker) in linkers() {
-            for way in OURS {
-                self.linked(way, &linker, &[args, &["-o", "ours"]].concat());
+        let linkers = linkers();
+        for (index, (name, linker)) in linkers.iter().enumerate() {
+            for way in ways(linkers.len() - 1 - index) {
+                self.linked(way, linker, &[args, &["-o", "ours"]].concat());
                 assert_eq!(self.calls("ours"), expected, "{way:?} {name} {args:?}");
             }
         }
@@ -480,8 +486,8 @@ fn links_cuda_of_clang_19_with_a_newer_cuda() {
         place.compile(&APART, &["-fgpu-rdc"]);
     }
     let expected = new.stock(&OBJECTS);
-    for (name, linker) in linkers() {
-        for way in OURS {
+    for (turn, (name, linker)) in linkers().into_iter().enumerate() {
+        for way in ways(turn) {
             old.linked(way, &linker, &[&OBJECTS[..], &["-o", "ours"]].concat());
             assert_eq!(old.calls("ours"), expected, "{way:?} {name}");
         }
@@ -514,8 +520,8 @@ fn registers_shared_libraries_apart_and_relocatable_objects_once() {
         );
         for (turn, (name, linker)) in linkers().into_iter().enumerate() {
             for (index, way) in OURS.into_iter().enumerate() {
-                // One way with each linker, the other one in the next place.
-                if !crate::support::tests_all() && (number + turn + index) % 2 == 1 {
+                // One way with each second linker, the other way and the other linkers in the next place.
+                if !crate::support::tests_all() && (number + turn + 2 * index) % 4 != 0 {
                     continue;
                 }
                 step(way, &linker, &shared);
@@ -675,8 +681,8 @@ fn links_objects_of_two_releases_into_one_image() {
             .args(["rcs", "liblibrary.a", "library.o"]),
     );
     // LLVM 22 does not register the older entries, and takes the older images for others.
-    for (name, linker) in linkers() {
-        for way in OURS {
+    for (turn, (name, linker)) in linkers().into_iter().enumerate() {
+        for way in ways(turn) {
             place.linked(way, &linker, &[&OBJECTS[..], &["-o", "ours"]].concat());
             assert_eq!(place.calls("ours"), expected, "{way:?} {name}");
         }
@@ -696,7 +702,7 @@ fn runs_openmp_beside_hip_of_either_release() {
     let main = region("on_device")
         + "int puts(const char *);\nint library_launch(void);\n\
            int main(void) { puts(\"main\"); return on_device() + library_launch(); }\n";
-    for place in [old, new] {
+    for (number, place) in [old, new].into_iter().enumerate() {
         place.compile_to("library.o", APART[3].1, &["-fgpu-rdc"]);
         place.write("main.c", &main);
         let clang = tool("llvm19", "clang").unwrap();
@@ -721,7 +727,8 @@ fn runs_openmp_beside_hip_of_either_release() {
             Function _Z14in_the_libraryPi _Z14in_the_libraryPi -1\n\
             Var in_library in_library extern 0 size 4 constant 0 global 0\n\
             main\nlaunch _Z14in_the_libraryPi\nUnregister\n";
-        for (name, linker) in linkers() {
+        // Each linker with one of the releases, or with both.
+        for (name, linker) in crate::support::share(linkers(), number, 2) {
             let objects = ["main.o", "library.o"];
             let relocatable = [&objects[..], &["-r", "-o", "r.o"]].concat();
             place.done(&mut through_clang(&linker, &relocatable));

@@ -123,8 +123,10 @@ fn runs_the_regions_of_three_crates_one_below_the_other() {
         assert!(output.status.success(), "{args:?} {flags}: {output:?}");
         output
     };
-    for flags in ["", "-Clinker-features=-lld -Clink-arg=-fuse-ld=bfd"] {
-        for profile in ["dev", "release"] {
+    let linkers = ["", "-Clinker-features=-lld -Clink-arg=-fuse-ld=bfd"];
+    for (number, flags) in linkers.into_iter().enumerate() {
+        // Each linker with one of the profiles, or with both.
+        for profile in crate::support::share(["dev", "release"], number, 2) {
             let built = cargo(&["build", "--profile", profile], flags);
             // rustc makes a warning of anything that a linker says.
             assert_eq!(text(&built.stderr), "", "{flags} {profile}");
@@ -197,10 +199,11 @@ fn registers_the_kernels_of_three_crates_as_one_fat_binary() {
             .success()
     );
     let folder = project.root().display().to_string();
-    for linker in ["", "-Clinker-features=-lld -Clink-arg=-fuse-ld=bfd"] {
+    let linkers = ["", "-Clinker-features=-lld -Clink-arg=-fuse-ld=bfd"];
+    for (number, linker) in linkers.into_iter().enumerate() {
         // The runtime is named by nobody: that there is code for HIP says it.
         let flags = format!("{linker} -Lnative={folder}");
-        for profile in ["dev", "release"] {
+        for profile in crate::support::share(["release", "dev"], number, 2) {
             let _ = fs::remove_file(project.path("report"));
             let built = project
                 .command(&cargo)

@@ -408,6 +408,7 @@ fn reads_members_one_after_the_other_up_to_the_first_error() {
 
 #[test]
 fn survives_every_single_byte_change() {
+    let all = std::env::var_os("OFFLOAD_TEST_ALL").is_some_and(|value| value == "1");
     for bytes in [GNU, BSD, THIN, AIX] {
         let mut bytes = bytes.to_vec();
         let len = bytes.len();
@@ -416,7 +417,11 @@ fn survives_every_single_byte_change() {
             .filter(|offset| *offset < len)
         {
             let before = bytes[offset];
-            for value in 0..=255 {
+            // All values with `make test-all`; else digits and what is beside them, and those that differ in one bit.
+            let is_tried = |value: u8| {
+                all || (b'/'..=b':').contains(&value) || (value ^ before).count_ones() == 1
+            };
+            for value in (0..=255).filter(|value| is_tried(*value)) {
                 bytes[offset] = value;
                 if let Ok(archive) = parse(&bytes) {
                     let _ = archive.symbols();

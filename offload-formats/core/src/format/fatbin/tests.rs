@@ -335,6 +335,7 @@ fn rejects_groups_whose_table_or_images_run_past_the_end() {
 
 #[test]
 fn survives_every_truncation_and_byte_change_of_compressed_images() {
+    let all = std::env::var_os("OFFLOAD_TEST_ALL").is_some_and(|value| value == "1");
     for golden in [COMPRESSED_LZ4, COMPRESSED_ZSTD, GROUPED] {
         for len in 0..golden.len() {
             assert!(
@@ -344,7 +345,11 @@ fn survives_every_truncation_and_byte_change_of_compressed_images() {
         }
         let mut changed = golden.to_vec();
         for place in 0..changed.len() {
-            for byte in [0, 1, 0x80, 0xff] {
+            for (number, byte) in [0, 1, 0x80, 0xff].into_iter().enumerate() {
+                // Every value with `make test-all`; else one at each place.
+                if !all && place % 4 != number {
+                    continue;
+                }
                 let before = std::mem::replace(&mut changed[place], byte);
                 let mut unpacker = FatbinUnpacker::new(changed.as_slice(), LIMIT);
                 for found in walk(changed.as_slice(), 0..changed.len() as u64).flatten() {

@@ -342,12 +342,16 @@ fn rejects_every_truncation() {
 
 #[test]
 fn survives_every_single_byte_change() {
+    let all = std::env::var_os("OFFLOAD_TEST_ALL").is_some_and(|value| value == "1");
     let version_2 = version_2();
     for bytes in [ONE, EMPTY, TWO_22, &version_2] {
         let mut bytes = bytes.to_vec();
         for offset in 0..bytes.len() {
             let before = bytes[offset];
-            for value in 0..=255 {
+            // All values with `make test-all`; else those that differ in one bit, and the ends.
+            let is_tried =
+                |value: u8| all || value % 255 == 0 || (value ^ before).count_ones() == 1;
+            for value in (0..=255).filter(|value| is_tried(*value)) {
                 bytes[offset] = value;
                 for entry in walk(&bytes)
                     .iter()

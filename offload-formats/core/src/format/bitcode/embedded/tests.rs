@@ -41,7 +41,9 @@ fn rejects_every_truncation_of_the_module() {
 #[test]
 fn survives_every_single_bit_change() {
     let mut bytes = CLANG.to_vec();
-    for bit in 0..bytes.len() * 8 {
+    // Every bit with `make test-all`; else one in each byte, another one in the next.
+    let all = std::env::var_os("OFFLOAD_TEST_ALL").is_some_and(|value| value == "1");
+    for bit in (0..bytes.len() * 8).step_by(if all { 1 } else { 7 }) {
         bytes[bit / 8] ^= 1 << (bit % 8);
         if let Ok(objects) = read(&bytes) {
             let size: usize = objects.iter().map(|object| object.len()).sum();
