@@ -15,9 +15,9 @@ const PREFIX: &str = "OFFLOAD_";
 /// Modules, and what the build script says of all of them.
 #[derive(Debug)]
 pub struct Declared {
-    /// Settings of each module, from the manifest (or [`Build::new`]) and from variables.
+    /// Settings of each module, from the manifest (or `Build::new`) and from variables.
     pub modules: Vec<Settings>,
-    /// Settings from methods of [`Build`].
+    /// Settings from methods of `Build`.
     pub own: Settings,
 }
 
