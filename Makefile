@@ -1,6 +1,6 @@
 # make demo   what it does, on this machine, in a minute
 # make test   the tests, without the longest and with few cases of others; needs what `.ci/setup test` installs
-# make test-all  every test with all of its cases: half an hour
+# make test-all  every test with all of its cases
 # make bench  the figures of docs/benchmarks.md, beside LLVM's tools; also in target/bench, with bars as SVG
 # make fuzz  each fuzz target for SECONDS (60)
 # make gpu-kit  programs for a machine with a GPU and no compiler, in target/gpu-kit (docs/gpu-kit.md)
