@@ -28,7 +28,7 @@ pub const GUARD: &str = "OFFLOAD_LINK_ACTIVE";
 /// An external program with its arguments.
 ///
 /// ```
-/// use offload_build::tools::Command;
+/// use offload_build_core::process::command::Command;
 ///
 /// let command = Command::new("clang").arg("-c").arg("dir with space/k.c");
 /// assert_eq!(command.to_string(), "clang -c 'dir with space/k.c'");
