@@ -201,7 +201,7 @@ fn locks_critical_regions_on_nvidia_gpus() {
         let next: Vec<&str> = rest.lines().take(3).collect();
         assert!(next[2].contains("bra"), "{next:?}");
     }
-    let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/compile/critical_lock.ll");
+    let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("core/src/compile/critical_lock.ll");
     let mut verify = Command::new("/usr/lib/llvm-19/bin/opt");
     support::run(verify.args(["-passes=verify", "-disable-output"]).arg(text));
 }
