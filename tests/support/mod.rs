@@ -94,15 +94,17 @@ pub fn cases(few: usize, all: usize) -> usize {
     if tests_all() { all } else { few }
 }
 
-/// A share of the cases of a test: all with [`tests_all`], otherwise every `count`th from `first` on. Tests that differ in
-/// `first` have each case between them.
+/// A share of the cases of a test, at least one: all with [`tests_all`], otherwise every `count`th from `first` on. Tests that
+/// differ in `first` have each case between them.
 pub fn share<T>(
     all: impl IntoIterator<Item = T>,
     first: usize,
     count: usize,
 ) -> impl Iterator<Item = T> {
     let (first, count) = if tests_all() { (0, 1) } else { (first, count) };
-    all.into_iter().skip(first).step_by(count)
+    let mut cases = all.into_iter().skip(first).step_by(count).peekable();
+    assert!(cases.peek().is_some(), "no case is left from {first} on");
+    cases
 }
 
 /// For `env`: a test that runs in the background or under `nohup` must not have a tool inherit ignored signals.
