@@ -12,6 +12,10 @@ use std::collections::BTreeSet;
 /// symbol is not a name in Rust have this `visibility`.
 pub(crate) fn constants(described: &[Described], visibility: &str) -> (String, Vec<String>) {
     let mut text = String::new();
+    let shared = shared_arguments(described);
+    for (arguments, constant) in shared.iter() {
+        text += &format!("    const {constant}: &[Argument] = &[\n{arguments}    ];\n");
+    }
     let constants = symbol_names(described);
     for (index, (kernel, constant)) in described.iter().zip(&constants).enumerate() {
         let public = match constant_name(&kernel.name) {
@@ -22,7 +26,7 @@ pub(crate) fn constants(described: &[Described], visibility: &str) -> (String, V
             Some(_) => format!("stub_{index}"),
             None => "no_stub".to_owned(),
         };
-        text += &kernel.constant(public, constant, &stub);
+        text += &kernel.constant(public, constant, &shared, &stub);
     }
     for (index, plain) in plain_names(described) {
         text += &alias("pub ", &plain, &described[index], &constants[index]);
@@ -75,9 +79,19 @@ fn symbol_names(described: &[Described]) -> Vec<String> {
 impl Described {
     /// Returns the constant. Whatever an image says is written as a literal, or escaped in a comment: names of symbols may
     /// hold any character.
-    fn constant(&self, public: &str, constant: &str, stub: &str) -> String {
+    fn constant(
+        &self,
+        public: &str,
+        constant: &str,
+        shared: &ByName<String>,
+        stub: &str,
+    ) -> String {
         let source_name = source_name(&self.name);
-        let arguments = self.arguments.iter().map(argument);
+        let arguments = arguments(&self.arguments);
+        let arguments = match shared.get(&arguments) {
+            Some(constant) => constant.clone(),
+            None => format!("&[\n{arguments}        ]"),
+        };
         let images = self
             .images
             .iter()
@@ -90,12 +104,31 @@ impl Described {
                 ("constant", constant),
                 ("name", &format!("{:?}", self.name)),
                 ("source_name", &format!("{source_name:?}")),
-                ("arguments", &arguments.collect::<String>()),
+                ("arguments", &arguments),
                 ("images", &images.collect::<String>()),
                 ("stub", stub),
             ],
         )
     }
+}
+
+/// Returns the constants of argument lists that several kernels have, by the rows of the list. Thousands of kernels, as templates
+/// make them, have some hundred lists; rustc spends more time on the rows than on all else.
+fn shared_arguments(described: &[Described]) -> ByName<String> {
+    let lists = described.iter().map(|kernel| arguments(&kernel.arguments));
+    let lists: Vec<String> = lists.filter(|list| !list.is_empty()).collect();
+    let counted = ByName::counted(&lists);
+    let several = counted.iter().filter(|(_, count)| **count > 1);
+    let mut shared = ByName::default();
+    for (index, (list, _)) in several.enumerate() {
+        shared.insert(list.to_owned(), format!("ARGUMENTS_{index}"));
+    }
+    shared
+}
+
+/// Returns the rows of a kernel's arguments.
+fn arguments(arguments: &[Argument]) -> String {
+    arguments.iter().map(argument).collect()
 }
 
 /// Returns the row of an argument.
@@ -152,15 +185,8 @@ fn plain_names(described: &[Described]) -> Vec<(usize, String)> {
         .iter()
         .filter_map(|kernel| constant_name(&kernel.name))
         .collect();
-    let is_unique = |name: &String| {
-        !symbols.contains(name)
-            && names
-                .iter()
-                .flatten()
-                .filter(|other| *other == name)
-                .count()
-                == 1
-    };
+    let counted = ByName::counted(names.iter().flatten());
+    let is_unique = |name: &String| !symbols.contains(name) && counted.get(name) == Some(&1);
     let unique = names.iter().enumerate();
     let unique = unique.filter_map(|(index, name)| Some((index, name.clone()?)));
     unique.filter(|(_, name)| is_unique(name)).collect()
@@ -182,7 +208,8 @@ fn constant_name(name: &str) -> Option<String> {
         "Kernel",
         "KernelImage",
     ];
-    let is_ours = taken.contains(&name) || name.starts_with("KERNEL_");
+    let is_ours =
+        taken.contains(&name) || name.starts_with("KERNEL_") || name.starts_with("ARGUMENTS_");
     (is_word && !is_ours).then(|| raw(name))
 }
 

@@ -185,6 +185,26 @@ fn has_a_constant_for_each_kernel_that_has_a_name_in_rust() {
     }
 }
 
+/// The size of the file, and rustc's time, are those of its argument lists: templates make thousands of kernels.
+#[test]
+fn writes_a_list_of_arguments_once() {
+    let argument = |size| Argument {
+        offset: 0,
+        size,
+        kind: None,
+    };
+    let mut file = with_kernels(&["a", "b", "ARGUMENTS_0", "c"]);
+    for (kernel, size) in file.described.iter_mut().zip([4, 8, 4, 4]) {
+        kernel.arguments = vec![argument(size)];
+    }
+    assert_eq!(file.to_string().matches("Argument { offset").count(), 2);
+    let main = "for k in kernels::kernel::ALL { print!(\"{} {} \", k.name, k.arguments[0].size) }";
+    assert_eq!(
+        run_file("arguments", "2024", &file, "", main),
+        "a 4 b 8 ARGUMENTS_0 4 c 4 "
+    );
+}
+
 #[test]
 fn says_that_images_are_linked_later() {
     let images = vec![image("")];

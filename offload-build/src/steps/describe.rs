@@ -121,8 +121,9 @@ impl DescribedPart {
             .iter()
             .map(|kernel| plain_name(&kernel.name))
             .collect();
+        let counted = ByName::counted(&plain);
         for (kernel, name) in described.iter_mut().zip(&plain) {
-            let is_only = plain.iter().filter(|other| *other == name).count() == 1;
+            let is_only = counted.get(name) == Some(&1);
             let of_microsoft = || stubs.get(&format!("{MICROSOFT}{name}")).filter(|_| is_only);
             let stub = stubs.get(&kernel.name).or_else(of_microsoft);
             kernel.stub = stub.map(|symbol| Stub::Function {

@@ -87,6 +87,17 @@ impl<T> ByName<T> {
     }
 }
 
+impl ByName<usize> {
+    /// Counts how often each name occurs.
+    pub fn counted<'n>(names: impl IntoIterator<Item = &'n String>) -> Self {
+        let mut counted = Self::default();
+        for name in names {
+            *counted.or_insert(name, 0) += 1;
+        }
+        counted
+    }
+}
+
 impl<T> Default for ByName<T> {
     fn default() -> Self {
         Self {
@@ -125,6 +136,13 @@ mod tests {
         pairs
             .map(|(name, value)| (name.to_owned(), value))
             .collect()
+    }
+
+    #[test]
+    fn counts_names() {
+        let names = ["b", "a", "b"].map(str::to_owned);
+        let counted = ByName::counted(&names);
+        assert_eq!(counted.iter().collect::<Vec<_>>(), [("a", &1), ("b", &2)]);
     }
 
     #[test]
