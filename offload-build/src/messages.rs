@@ -94,7 +94,7 @@ pub(crate) fn report(failures: &[(String, Failure)]) -> String {
         let all = diagnostics(error.output());
         let mut new = Vec::new();
         for text in &all {
-            match also.get_mut(&plain(text)) {
+            match also.get_mut(&identity(text)) {
                 Some(others) => others.add(title),
                 None => {
                     let (targets, sources) = (Vec::new(), Vec::new());
@@ -103,7 +103,7 @@ pub(crate) fn report(failures: &[(String, Failure)]) -> String {
                         targets,
                         sources,
                     };
-                    also.insert(plain(text), others);
+                    also.insert(identity(text), others);
                     new.push(text.clone());
                 }
             }
@@ -125,7 +125,7 @@ pub(crate) fn report(failures: &[(String, Failure)]) -> String {
         let mut diagnostics = block.diagnostics.iter().peekable();
         while let Some(diagnostic) = diagnostics.next() {
             text += diagnostic;
-            let others = |diagnostic: &str| also.get(&plain(diagnostic))?.line();
+            let others = |diagnostic: &str| also.get(&identity(diagnostic))?.line();
             let next = diagnostics.peek().and_then(|next| others(next));
             if let Some(line) = others(diagnostic).filter(|line| Some(line) != next.as_ref()) {
                 let _ = writeln!(text, "{line}");
@@ -167,8 +167,20 @@ pub(crate) fn diagnostics(messages: &str) -> Vec<String> {
     found
 }
 
-/// Returns a diagnostic without its colors: with them or without, it is the same one.
-pub(crate) fn plain(text: &str) -> String {
+/// Returns what two texts of one diagnostic have in common: neither their colors nor the files that include the header with
+/// the reason. Of a hundred sources with a header, each would report it again.
+pub(crate) fn identity(diagnostic: &str) -> String {
+    let text = plain(diagnostic);
+    let lines = text.lines().skip_while(|line| is_include(line));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Tells whether a line of a diagnostic only says which file includes another; GCC has several files in one sentence.
+fn is_include(line: &str) -> bool {
+    line.starts_with("In file included from ") || line.trim_start().starts_with("from ")
+}
+
+fn plain(text: &str) -> String {
     escape::messages(text, Colors::Removed)
 }
 
@@ -249,19 +261,25 @@ mod tests {
     fn names_other_sources_of_a_diagnostic_and_each_target_once() {
         let header = "k.h:3:9: error: no function `max`\n";
         let twice = header.repeat(2);
+        let included = |source: &str| {
+            format!("In file included from {source}:1:\nIn file included from all.h:2:\n{header}")
+        };
+        let gcc =
+            format!("In file included from all.h:2,\n                 from d.cu:1:\n{header}");
         let failures = [
             failed("a.cu for sm_80", &twice, ""),
             failed("a.cu for sm_90", &twice, ""),
-            failed("b.cu for sm_80", header, ""),
-            failed("b.cu for sm_90", header, ""),
-            failed("c.cu for sm_80", &twice, ""),
+            failed("b.cu for sm_80", &included("b.cu"), ""),
+            failed("b.cu for sm_90", &included("b.cu"), ""),
+            failed("c.cu for sm_80", &included("c.cu").repeat(2), ""),
+            failed("d.cu for sm_80", &gcc, ""),
         ];
         let text = report(&failures);
         let (text, _) = text.split_once("command: ").unwrap();
         assert_eq!(
             text,
             format!(
-                "a.cu for sm_80: `sh` failed (exit status: 1)\n{header}also for sm_90, in b.cu, c.cu\n"
+                "a.cu for sm_80: `sh` failed (exit status: 1)\n{header}also for sm_90, in b.cu, c.cu, d.cu\n"
             )
         );
         let alone = report(&[failed("a.cu for sm_80", &twice, "")]);

@@ -823,3 +823,19 @@ fn keeps_functions_of_equal_names_apart_without_rdc() {
     let error = package.fails(&mut package.script());
     assert!(error.contains("twice"), "{error}");
 }
+
+/// Bitcode becomes code in the device link, assembly in the compile.
+#[test]
+fn generates_code_as_flags_say() {
+    let keys = "language = \"hip\"\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\"]\n\
+        flags = [\"-nogpulib\", \"-nogpuinc\", \"-mllvm\", \"-amdgpu-dump-hsa-metadata\"]\n";
+    for rdc in ["true", "false"] {
+        let Some(package) = package("hip", &format!("{keys}rdc = {rdc}\n")) else {
+            return;
+        };
+        let kernel = "#include \"k.h\"\nextern \"C\" __global__ void scale(int *x) { *x = 2; }\n";
+        package.put("kernels/k.hip", kernel);
+        let told = package.builds();
+        assert!(told.contains(".name:           scale"), "{rdc}: {told}");
+    }
+}

@@ -5,7 +5,7 @@ use crate::support;
 use std::fs;
 use std::process::Command;
 use support::cuda_package::{
-    CUDA, OUT, cuda, declare, image, images, package, program, script, targets, theirs,
+    CUDA, HEADER, OUT, cuda, declare, image, images, package, program, script, targets, theirs,
 };
 use support::package::text;
 
@@ -136,6 +136,35 @@ fn needs_none_of_nvidias_tools_for_ptx_alone() {
     // Its kind: PTX.
     let packed = images(&package);
     assert_eq!(packed[0x20..0x22], [5, 0], "{:x?}", &packed[..0x40]);
+}
+
+/// clang compiles to bitcode, of which the device link makes PTX and `ptxas` an image.
+#[test]
+fn generates_code_as_flags_say() {
+    let kernel = "extern \"C\" __global__ void scale(double *x, double *y, float *z) { double a[40]; \
+        for (int i = 0; i < 40; i++) a[i] = y[i]; for (int i = 0; i < 40; i++) x[i] = a[39 - i] * a[i]; z[0] /= z[1]; }\n";
+    let keys = |flags: &str| {
+        format!(
+            "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"{flags}]\n{}",
+            targets(&["sm_80", "compute_80"])
+        )
+    };
+    let (Some(cuda), Some(package)) = (cuda(), package(&keys(""))) else {
+        return;
+    };
+    package.put("kernels/k.cu", &format!("{HEADER}{kernel}"));
+    let built = |flags: &str| {
+        declare(&package, &keys(flags));
+        text(&script(&package, &cuda).output().unwrap());
+        let main = "println!(\"{}\", kernels::kernel::scale.images[0].registers.unwrap())";
+        let registers = program(&package, main).trim().parse::<u32>().unwrap();
+        let ptx = fs::read_to_string(image(&package, "compute_80")).unwrap();
+        (registers, ptx.matches("div.rn.f32").count())
+    };
+    let (registers, divisions) = built("");
+    assert!(registers > 32 && divisions == 1, "{registers} {divisions}");
+    let options = "\"-Xcuda-ptxas\", \"--maxrregcount=32\", \"-mllvm\", \"-nvptx-prec-divf32=0\"";
+    assert_eq!(built(&format!(", {options}")), (32, 0));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::device_link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
 use crate::generate::SourceName;
+use crate::plan::code_options::CodeOptions;
 use crate::plan::context::Context;
 use crate::steps::task::finish::Finish;
 use crate::steps::task::joined::{self, Joined};
@@ -133,7 +134,9 @@ impl Context<'_> {
         };
         let sysroot = self.compiler.sysroot.as_ref().filter(|_| is_cpu);
         let sysroot = sysroot.map(|root| format!("--sysroot={}", root.display()).into());
-        let sysroot: Vec<OsString> = sysroot.into_iter().collect();
+        let code = self.code_options(module, target);
+        let ptxas = code.ptxas.into_iter().filter(|_| target.triple.is_nvptx());
+        let compiler_args: Vec<OsString> = sysroot.into_iter().chain(ptxas).collect();
         let linker_args = match self.compiler.family {
             Family::Nvcc => nvcc::link_options(self.cuda_device_runtime, &target.own.flags),
             _ => Vec::new(),
@@ -143,10 +146,11 @@ impl Context<'_> {
             cc: Path::new("cc"),
             opt_level: &target.own.opt_level,
             host_libraries: &host_libraries,
-            compiler_args: &sysroot,
+            compiler_args: &compiler_args,
             linker_args: &linker_args,
             way: Way::Own,
             options: LinkOptions {
+                plugin_options: &code.llvm,
                 has_device_libraries: module.language != Language::OpenMp,
                 ..LinkOptions::default()
             },
@@ -174,6 +178,15 @@ impl Context<'_> {
             environment: self.variables.to_owned(),
             hints: self.symbol_hints(module, target),
         })
+    }
+
+    /// Returns what `flags` say about the code that the device link makes of bitcode.
+    fn code_options(&self, module: &Module, target: &Target) -> CodeOptions {
+        match (module.language, self.compiler.family) {
+            // Options of rustc and nvcc.
+            (Language::Rust, _) | (_, Family::Nvcc) => CodeOptions::default(),
+            _ => CodeOptions::of(&target.own.flags, &target.id.to_string()),
+        }
     }
 
     pub(crate) fn symbol_hints(&self, module: &Module, target: &Target) -> SymbolHints {

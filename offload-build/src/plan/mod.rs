@@ -1,6 +1,7 @@
 //! Plans: the steps of a build, as values, made of what was declared and what was found.
 
 mod artifacts;
+mod code_options;
 mod context;
 mod device_code;
 mod device_link;

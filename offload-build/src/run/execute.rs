@@ -41,7 +41,7 @@ pub(crate) fn execute(plan: &Plan, jobs: &Jobs, progress: &Progress) -> Result<O
                 Ok(done) => {
                     outcome.made.push(step.made(done.reads));
                     let mut new = messages::diagnostics(&done.messages);
-                    new.retain(|text| seen.insert(messages::plain(text)));
+                    new.retain(|text| seen.insert(messages::identity(text)));
                     if !new.is_empty() {
                         outcome.warnings.push((step.title(), new.concat()));
                     }
