@@ -823,6 +823,8 @@ fn builds_kernels_in_rust_for_gpus_and_the_cpu() {
     assert_eq!(last, expected);
 
     let folder = target_dir("rust-kernels", Mode::Complete).join(TARGET);
+    // With `--target` too, sysroots are where all builds of the target folder find them.
+    assert!(!folder.join("offload").exists());
     let builds = std::fs::read_dir(folder.join("debug/build")).unwrap();
     let found: Vec<PathBuf> = builds
         .map(|entry| entry.unwrap().path().join("out/offload/kernels"))

@@ -87,7 +87,7 @@ pub(crate) fn prepare(
     let numbers = module.sources.iter();
     let numbers =
         numbers.filter_map(|source| Some((source.clone(), file_numbers::number(source)?)));
-    let shared = shared_folder(out);
+    let shared = shared_folder(out, &host.triple);
     let context = Context {
         shared: shared.as_deref(),
         compiler: &machine.compiler,
