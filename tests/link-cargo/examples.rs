@@ -750,8 +750,8 @@ fn cargo_offload(folder: &Path) -> Command {
 /// Cargo in a new package.
 fn template_cargo(folder: &Path, command: &str) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.arg(command).current_dir(folder);
-    shared_build::use_template_folder(&mut cargo);
+    cargo.arg(command);
+    shared_build::use_template_folder(&mut cargo, folder);
     cargo
         .env("OMP_TARGET_OFFLOAD", "MANDATORY")
         .env("OFFLOAD_DEVICE_HIP", "/nonexistent")

@@ -76,10 +76,9 @@ fn run(title: &str, build_script: &str, blocks: &[Block], root: &Path) {
         put(name, &text);
     }
     let mut cargo = Command::new(env!("CARGO"));
-    shared_build::use_template_folder(&mut cargo);
+    shared_build::use_template_folder(&mut cargo, folder.path());
     cargo
         .args(["run", "--quiet"])
-        .current_dir(folder.path())
         .env("OMP_TARGET_OFFLOAD", "MANDATORY");
     let output = cargo.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

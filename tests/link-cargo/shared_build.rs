@@ -5,6 +5,7 @@
 
 use crate::support::{self, dependencies};
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -41,8 +42,15 @@ pub(crate) fn cargo_offload(name: &str, subcommand: &str) -> Command {
     command(name, cargo, subcommand)
 }
 
-/// Makes `cargo` build a new package in a folder that such packages share.
-pub(crate) fn use_template_folder(cargo: &mut Command) {
+/// Makes `cargo` build the new package in `folder` with a target folder that such packages share.
+///
+/// It gets the newest dependencies with `OFFLOAD_TEST_ALL=1`, as at a user's. Otherwise those that are compiled already.
+pub(crate) fn use_template_folder(cargo: &mut Command, folder: &Path) {
+    let lock = folder.join("Cargo.lock");
+    if !support::tests_all() && !lock.exists() {
+        fs::copy(example("hip-launch").join("Cargo.lock"), lock).unwrap();
+    }
+    cargo.current_dir(folder);
     let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("template/target");
     dependencies::copy_into(&target_dir, cargo, None, &[]);
     support::sysroots::share_in(&target_dir);
