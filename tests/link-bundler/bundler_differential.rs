@@ -15,7 +15,7 @@ use support::beside::{Outcome, Pair};
 use support::{Random, tool};
 
 /// Rounds for all types of a test without `OFFLOAD_TEST_ALL`: so many that each choice is in one of them.
-const FEW: usize = 36;
+const FEW: usize = 24;
 
 /// Rounds for each of `types` types; each bundles, lists and unbundles.
 fn rounds(word: &str, types: usize) -> usize {

@@ -1,6 +1,6 @@
 //! Registration that survives Cargo: HIP and CUDA modules with host code in two versions of one crate, used through
 //! another crate by every kind of program, with every linker, by both registrations; with `OFFLOAD_TEST_ALL=1` each language
-//! with each linker, and in every profile, too.
+//! with each linker and each registration, and in every profile, too.
 //!
 //! The runtime is a stand-in that writes what it is told into a file. What it must be told follows from the sources:
 //! each module's fat binary once, with its three kernels and its variable, and each launch of a kernel by an address
@@ -370,9 +370,9 @@ fn matrix(language: Language, mode: Mode) {
     };
     // All of them with all where the registration is HIP's own; else one of the two differs at a time.
     let is_full = support::tests_all() && (language, mode) == (Language::Hip, Mode::Complete);
-    // Each registration with each linker, by one of the languages.
-    let first = usize::from((language == Language::Hip) == (mode == Mode::Complete));
-    for linker in support::share(LINKERS, first, 2) {
+    // Each linker in one of the tests. `examples` has the other registrations of GNU's and of LLVM's.
+    let first = 2 * usize::from(mode == Mode::Deferred) + usize::from(language == Language::Cuda);
+    for linker in support::share(LINKERS, first, 4) {
         let is_rusts = linker == Linker::RustLld;
         let profiles: &[Profile] = match support::tests_all() {
             true if is_full || is_rusts => &[DEBUG, RELEASE, FAT],

@@ -12,8 +12,8 @@ use support::beside::{Outcome, Pair};
 fn rounds(word: &str) -> usize {
     let given = std::env::var("OFFLOAD_PACKAGER_CASES").ok();
     let default = match word {
-        "llvm22" => support::cases(60, 400),
-        _ => support::cases(40, 100),
+        "llvm22" => support::cases(40, 400),
+        _ => support::cases(28, 100),
     };
     given.map_or(default, |count| count.parse().unwrap())
 }

@@ -209,7 +209,7 @@ fn says_why(said: &str, name: &str) -> bool {
     errors.any(|error| error.starts_with(name) || error.starts_with("device code was found"))
 }
 
-/// Judges a variant of the goldens for each of `places`; `vary` makes it. Without `OFFLOAD_TEST_ALL=1` for every fifth
+/// Judges a variant of the goldens for each of `places`; `vary` makes it. Without `OFFLOAD_TEST_ALL=1` for every tenth
 /// from `first` on: in each golden others, since their counts differ.
 fn judge_all(
     first: usize,
@@ -221,7 +221,7 @@ fn judge_all(
         .iter()
         .flat_map(|golden| places(golden).into_iter().map(move |place| (golden, place)))
         .collect();
-    let all: Vec<(&Golden, usize)> = crate::support::share(all, first, 5).collect();
+    let all: Vec<(&Golden, usize)> = crate::support::share(all, first, 10).collect();
     let (next, problems) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {

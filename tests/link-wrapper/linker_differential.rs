@@ -240,7 +240,7 @@ fn compare(release: &str, word: &str) {
     let mut own: Vec<&[&str]> = OWN.to_vec();
     own.extend(own_of(release));
     let mut unused: BTreeSet<&[&str]> = LINKER.iter().chain(&own).copied().collect();
-    for _ in 0..cases(160, 400) {
+    for _ in 0..cases(100, 400) {
         // A linker's argument first, so that `--` is the linker's; a folder for `-l`.
         let mut line = vec!["a.o".to_owned(), "-Ld".to_owned()];
         for _ in 0..random.below(12) {
