@@ -178,8 +178,14 @@ fn makes_the_images_that_nvcc_makes() {
 
 #[test]
 fn compiles_again_only_what_changed() {
-    let Some((package, _)) = package(&format!("{KEYS}{TARGETS}")) else {
+    // Two targets, or one.
+    let targets: Vec<&str> = support::share(["sm_80", "sm_90"], 0, 2).collect();
+    let Some((package, _)) = package(&format!("{KEYS}targets = {targets:?}\n")) else {
         return;
+    };
+    let images = || -> Vec<Vec<u8>> {
+        let images = targets.iter().map(|target| image(&package, target));
+        images.map(|image| fs::read(image).unwrap()).collect()
     };
     let builds = |variables: &[(&str, &str)]| {
         let before = package.starts();
@@ -192,24 +198,29 @@ fn compiles_again_only_what_changed() {
         package.starts() - before
     };
     // The version, and two sources for each target.
-    assert_eq!(builds(&[]), 1 + 2 * 2);
-    let first = ["sm_80", "sm_90"].map(|target| fs::read(image(&package, target)).unwrap());
+    let both = 2 * targets.len();
+    assert_eq!(builds(&[]), 1 + both);
+    let first = images();
     assert_eq!(builds(&[]), 0);
     // A header that the device's side alone includes.
     package.put("kernels/device.h", "#define TIMES 3\n#define FACTOR 3\n");
-    assert_eq!(builds(&[]), 4);
-    let second = ["sm_80", "sm_90"].map(|target| fs::read(image(&package, target)).unwrap());
-    assert!(first[0] != second[0] && first[1] != second[1]);
+    assert_eq!(builds(&[]), both);
+    let second = images();
+    assert!(
+        first
+            .iter()
+            .zip(&second)
+            .all(|(first, second)| first != second)
+    );
     package.put("kernels/helper.cu", &format!("{HELPER}\n"));
-    assert_eq!(builds(&[]), 2);
+    assert_eq!(builds(&[]), targets.len());
     // What nvcc reads besides.
     let flags = [("NVCC_APPEND_FLAGS", "-DTIMES=2 -UTIMES")];
-    assert_eq!(builds(&flags), 4);
+    assert_eq!(builds(&flags), both);
     assert_eq!(builds(&flags), 0);
-    assert_eq!(builds(&[]), 4);
+    assert_eq!(builds(&[]), both);
     // The same sources, the same bytes.
-    let again = ["sm_80", "sm_90"].map(|target| fs::read(image(&package, target)).unwrap());
-    assert!(again == second);
+    assert!(images() == second);
 }
 
 #[test]

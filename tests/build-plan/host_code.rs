@@ -399,7 +399,7 @@ fn builds_with_nvcc_what_has_only_static_kernels() {
         namespace { __global__ void inner(int *x) { *x += 1; } }
         extern "C" int launch(int *x) { scale<2><<<1, 1>>>(x); inner<<<1, 1>>>(x); return 0; }
     "#;
-    for rdc in ["false", "true"] {
+    for rdc in support::share(["true", "false"], 0, 2) {
         declare(&package, &format!("{CUDA}rdc = {rdc}\n"));
         package.put("kernels/k.cu", kernels);
         let script = || {
