@@ -16,17 +16,19 @@ const NAME: &str = "hip-launch-dependencies";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// With `--target`, Cargo compiles build-dependencies with debug information, otherwise without. It doubles the size of all
-/// that is copied here and of each build script. Set, the same build serves both.
-const WITHOUT_DEBUG: (&str, &str) = ("CARGO_PROFILE_DEV_BUILD_OVERRIDE_DEBUG", "0");
+/// that is copied here and of each build script. Set, the same build serves both. Incremental compilation costs time for a
+/// second build of a crate, and there is none.
+const VARIABLES: [(&str, &str); 2] = [
+    ("CARGO_PROFILE_DEV_BUILD_OVERRIDE_DEBUG", "0"),
+    ("CARGO_INCREMENTAL", "0"),
+];
 
 /// Copies the build-dependencies of a package that uses `offload-build` into the target folder of a Cargo.
 ///
 /// `linker` is the one that Cargo's configuration sets, and `flags` select the profile: both are part of Cargo's
 /// fingerprints, of build-dependencies too.
 pub fn copy_into(target_dir: &Path, cargo: &mut Command, linker: Option<&str>, flags: &[&str]) {
-    cargo
-        .env("CARGO_TARGET_DIR", target_dir)
-        .envs([WITHOUT_DEBUG]);
+    cargo.env("CARGO_TARGET_DIR", target_dir).envs(VARIABLES);
     static COPIED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let copy = format!("{target_dir:?} {linker:?} {flags:?}");
     if COPIED.lock().unwrap().contains(&copy) {
@@ -80,7 +82,7 @@ fn build(linker: Option<&str>, flags: &[&str]) -> PathBuf {
         .args(flags)
         .current_dir(&folder)
         .env("CARGO_TARGET_DIR", folder.join("target"))
-        .envs([WITHOUT_DEBUG])
+        .envs(VARIABLES)
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS");
     if let Some(linker) = linker {
