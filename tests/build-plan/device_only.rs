@@ -839,3 +839,13 @@ fn generates_code_as_flags_say() {
         assert!(told.contains(".name:           scale"), "{rdc}: {told}");
     }
 }
+
+#[test]
+fn prints_a_warning_of_a_header_once() {
+    let Some(package) = package("hip", &format!("{HIP}{AMD}")) else {
+        return;
+    };
+    package.put("kernels/k.h", &format!("{HEADER}#warning odd\n"));
+    let told = package.builds();
+    assert_eq!(told.matches("warning: odd").count(), 1, "{told}");
+}

@@ -12,9 +12,10 @@ use std::collections::BTreeSet;
 /// symbol is not a name in Rust have this `visibility`.
 pub(crate) fn constants(described: &[Described], visibility: &str) -> (String, Vec<String>) {
     let mut text = String::new();
-    let shared = shared_arguments(described);
-    for (arguments, constant) in shared.iter() {
-        text += &format!("    const {constant}: &[Argument] = &[\n{arguments}    ];\n");
+    let lists: Vec<String> = described.iter().map(arguments).collect();
+    let shared = shared_lists(&lists);
+    for (list, constant) in shared.iter() {
+        text += &format!("    const {constant}: &[Argument] = &[\n{list}    ];\n");
     }
     let constants = symbol_names(described);
     for (index, (kernel, constant)) in described.iter().zip(&constants).enumerate() {
@@ -26,7 +27,11 @@ pub(crate) fn constants(described: &[Described], visibility: &str) -> (String, V
             Some(_) => format!("stub_{index}"),
             None => "no_stub".to_owned(),
         };
-        text += &kernel.constant(public, constant, &shared, &stub);
+        let list = match shared.get(&lists[index]) {
+            Some(shared) => shared.clone(),
+            None => format!("&[\n{}        ]", lists[index]),
+        };
+        text += &kernel.constant(public, constant, &list, &stub);
     }
     for (index, plain) in plain_names(described) {
         text += &alias("pub ", &plain, &described[index], &constants[index]);
@@ -79,19 +84,8 @@ fn symbol_names(described: &[Described]) -> Vec<String> {
 impl Described {
     /// Returns the constant. Whatever an image says is written as a literal, or escaped in a comment: names of symbols may
     /// hold any character.
-    fn constant(
-        &self,
-        public: &str,
-        constant: &str,
-        shared: &ByName<String>,
-        stub: &str,
-    ) -> String {
+    fn constant(&self, public: &str, constant: &str, arguments: &str, stub: &str) -> String {
         let source_name = source_name(&self.name);
-        let arguments = arguments(&self.arguments);
-        let arguments = match shared.get(&arguments) {
-            Some(constant) => constant.clone(),
-            None => format!("&[\n{arguments}        ]"),
-        };
         let images = self
             .images
             .iter()
@@ -104,7 +98,7 @@ impl Described {
                 ("constant", constant),
                 ("name", &format!("{:?}", self.name)),
                 ("source_name", &format!("{source_name:?}")),
-                ("arguments", &arguments),
+                ("arguments", arguments),
                 ("images", &images.collect::<String>()),
                 ("stub", stub),
             ],
@@ -112,23 +106,20 @@ impl Described {
     }
 }
 
-/// Returns the constants of argument lists that several kernels have, by the rows of the list. Thousands of kernels, as templates
-/// make them, have some hundred lists; rustc spends more time on the rows than on all else.
-fn shared_arguments(described: &[Described]) -> ByName<String> {
-    let lists = described.iter().map(|kernel| arguments(&kernel.arguments));
-    let lists: Vec<String> = lists.filter(|list| !list.is_empty()).collect();
-    let counted = ByName::counted(&lists);
+/// Returns a constant for each list of arguments that several kernels have. Thousands of kernels, as templates make them, have
+/// some hundred lists; rustc spends more time on the rows than on all else.
+fn shared_lists(lists: &[String]) -> ByName<String> {
+    let counted = ByName::counted(lists.iter().filter(|list| !list.is_empty()));
     let several = counted.iter().filter(|(_, count)| **count > 1);
-    let mut shared = ByName::default();
-    for (index, (list, _)) in several.enumerate() {
-        shared.insert(list.to_owned(), format!("ARGUMENTS_{index}"));
-    }
-    shared
+    let named = several.enumerate();
+    named
+        .map(|(index, (list, _))| (list.to_owned(), format!("ARGUMENTS_{index}")))
+        .collect()
 }
 
 /// Returns the rows of a kernel's arguments.
-fn arguments(arguments: &[Argument]) -> String {
-    arguments.iter().map(argument).collect()
+fn arguments(kernel: &Described) -> String {
+    kernel.arguments.iter().map(argument).collect()
 }
 
 /// Returns the row of an argument.
