@@ -221,6 +221,15 @@ impl Build {
         self
     }
 
+    /// Selects CUDA's runtime library in programs with host code: `shared`, `static`, or `none` if something else links one.
+    ///
+    /// # Errors
+    ///
+    /// If the value is none of these.
+    pub fn cudart(self, cudart: &str) -> Result<Self, Error> {
+        self.choice("cudart", cudart)
+    }
+
     /// Patterns of sources to leave out.
     #[must_use]
     pub fn exclude<S: Into<String>>(self, exclude: impl IntoIterator<Item = S>) -> Self {

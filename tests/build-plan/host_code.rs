@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::launches::HEADER;
-use support::package::{Package, text};
+use support::launches::{HEADER, RUNTIME};
+use support::package::{Package, link_options, text};
 
 const OUT: &str = "target/build/pack-0123/out";
 const HIP: &str = "language = \"hip\"\nhost = true\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\", \"gfx1100\"]\n";
@@ -82,15 +82,8 @@ fn program(package: &Package, told: &str, main: &str, libraries: &Path) -> PathB
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut command = Command::new(rustc);
     command.args(["-Dwarnings", "--edition=2024", "main.rs", "-o", "main"]);
-    for line in told.lines() {
-        for (directive, option) in [("lib", "-l"), ("search", "-L"), ("arg", "-Clink-arg=")] {
-            let start = format!("cargo::rustc-link-{directive}=");
-            if let Some(value) = line.strip_prefix(&start) {
-                command.arg(format!("{option}{value}"));
-            }
-        }
-    }
     command
+        .args(link_options(told))
         .env("OUT_DIR", package.at(OUT))
         .env("LIBRARY_PATH", libraries)
         .current_dir(package.folder.root());
@@ -470,6 +463,78 @@ fn says_where_a_runtime_was_looked_for() {
     let object = module(&package);
     let file = object::File::parse(&*object).unwrap();
     assert_eq!(file.architecture(), object::Architecture::Aarch64);
+}
+
+/// PTX, for which no `ptxas` is needed.
+const PTX: &str =
+    "language = \"cuda\"\nhost = true\nsources = [\"kernels/*.cu\"]\ntargets = [\"compute_80\"]\n";
+
+/// Makes a static library in the place of NVIDIA's, with an index and a table of names before its first object.
+fn static_runtime(package: &Package, folder: &str, source: &str, target: &str) -> PathBuf {
+    package.put(&format!("{folder}/runtime.c"), source);
+    let folder = package.at(folder);
+    let mut clang = Command::new("clang-19");
+    clang
+        .args(["-w", "-c", "-fPIC", "-DPREFIX=cuda", "-DALIGNMENT=1"])
+        .arg(format!("--target={target}-linux-gnu"))
+        .args(["runtime.c", "-o", "a_name_of_more_than_fifteen_bytes.o"]);
+    support::run(clang.current_dir(&folder));
+    let mut ar = Command::new("llvm-ar-19");
+    ar.args([
+        "rcs",
+        "libcudart_static.a",
+        "a_name_of_more_than_fifteen_bytes.o",
+    ]);
+    support::run(ar.current_dir(&folder));
+    folder
+}
+
+#[test]
+fn links_the_static_runtime_of_cuda() {
+    let Some(package) = package("cu", &format!("{PTX}{ALONE}cudart = \"static\"\n")) else {
+        return;
+    };
+    // A folder may have the libraries of another processor.
+    let other = static_runtime(&package, "other", "int x;\n", "aarch64");
+    let runtime = static_runtime(&package, "runtime", RUNTIME, "x86_64");
+    let folders = std::env::join_paths([&other, &runtime]).unwrap();
+    let mut script = package.script();
+    let told = text(&script.env("LIBRARY_PATH", &folders).output().unwrap());
+    assert!(!told.contains("cargo::warning"), "{told}");
+    let copy = package.at(OUT).join("offload/runtime/libcudart_static.a");
+    let original = runtime.join("libcudart_static.a");
+    assert_eq!(fs::read(copy).unwrap(), fs::read(original).unwrap());
+
+    let main = "fn main() { unsafe { launch(std::ptr::null_mut()) }; }";
+    let program = program(&package, &told, main, Path::new("/nowhere"));
+    let log = package.at("log");
+    let mut run = Command::new(&program);
+    support::run(run.env_remove("LD_LIBRARY_PATH").env("GPU_LOG", &log));
+    let log = fs::read_to_string(log).unwrap();
+    assert!(log.starts_with("register 0 magic 466243b1"), "{log}");
+    assert!(log.contains("\nlaunch 0 _Z5plainPif\n"), "{log}");
+}
+
+#[test]
+fn leaves_the_runtime_of_cuda_to_others() {
+    let Some(package) = package("cu", &format!("{PTX}{ALONE}cudart = \"none\"\n")) else {
+        return;
+    };
+    let told = package.builds();
+    assert!(
+        !told.contains("cudart") && !told.contains("cargo::warning"),
+        "{told}"
+    );
+    // Not found.
+    declare(&package, &format!("{PTX}{ALONE}cudart = \"static\"\n"));
+    let mut script = package.script();
+    let told = text(&script.env("CUDA_PATH", "/nowhere").output().unwrap());
+    let start = "cargo::warning=`libcudart_static.a` not found (searched: /nowhere/lib, ";
+    assert!(told.contains(start), "{told}");
+    assert!(
+        told.contains("cargo::rustc-link-lib=static=cudart_static\n"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::launches::RUNTIME;
-use support::package::{Package, text};
+use support::package::{Package, link_options, text};
 
 const OUT: &str = "target/build/pack-0123/out";
 const KEYS: &str = "language = \"cuda\"\nhost = true\nsources = [\"kernels/*.cu\"]\ntargets = [\"sm_90\"]\nrdc = true\n";
@@ -140,15 +140,7 @@ fn registers_each_module_once_as_nvcc_does() {
             .env("CARGO_PKG_NAME", end)
             .env("PATH", std::env::var_os("PATH").unwrap());
         let directives = text(&script.output().unwrap());
-        for line in directives.lines() {
-            for (directive, option) in [("lib", "-l"), ("search", "-L")] {
-                let start = format!("cargo::rustc-link-{directive}=");
-                command.args(
-                    line.strip_prefix(&start)
-                        .map(|value| format!("{option}{value}")),
-                );
-            }
-        }
+        command.args(link_options(&directives));
         let file = package.at(OUT).join("kernels.rs");
         main += &format!(
             "mod {end} {{ include!({file:?}); }}\n\

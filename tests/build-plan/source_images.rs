@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::cuda_package::{CUDA, OUT, cuda, declare, program, script, targets, theirs};
 use support::launches::{HEADER, RUNTIME};
-use support::package::{Package, text};
+use support::package::{Package, link_options, text};
 
 /// Of both sources: a device function that is neither `static` nor `inline`.
 const SHARED: &str = "__device__ int act(int x) { return x < 0 ? 0 : x; }\n";
@@ -260,13 +260,7 @@ fn registers_as(language: &str, keys: &str, header: &str, compiler: &Compiler<'_
             script.env("CUDA_PATH", root);
         }
         let directives = text(&script.output().unwrap());
-        for line in directives.lines() {
-            for (directive, option) in [("lib", "-l"), ("search", "-L")] {
-                let start = format!("cargo::rustc-link-{directive}=");
-                let value = line.strip_prefix(&start);
-                command.args(value.map(|value| format!("{option}{value}")));
-            }
-        }
+        command.args(link_options(&directives));
         let file = package.at(OUT).join("kernels.rs");
         main += &format!(
             "mod {end} {{ include!({file:?}); }}\nunsafe extern \"C\" {{ fn launch_one_{end}(x: *mut i32); \

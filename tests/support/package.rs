@@ -190,6 +190,20 @@ impl Package {
 }
 
 #[track_caller]
+/// Returns the options with which rustc links what a build script told Cargo.
+pub fn link_options(told: &str) -> Vec<String> {
+    let option = |line: &str| {
+        let (directive, value) = line.strip_prefix("cargo::rustc-link-")?.split_once('=')?;
+        Some(match directive {
+            "lib" => format!("-l{value}"),
+            "search" => format!("-L{value}"),
+            "arg" => format!("-Clink-arg={value}"),
+            _ => return None,
+        })
+    };
+    told.lines().filter_map(option).collect()
+}
+
 pub fn text(output: &Output) -> String {
     let (stdout, stderr) = (
         String::from_utf8_lossy(&output.stdout),

@@ -67,6 +67,8 @@ const TEXT: &[&str] = &["openmp", "hip", "cuda"];
 /// Languages of a crate of kernels.
 const RUST: &[&str] = &["rust"];
 
+const CUDA: &[&str] = &["cuda"];
+
 const HIP_AND_CUDA: &[&str] = &["hip", "cuda"];
 
 const WITH_SOURCES: &[&str] = &["openmp", "hip", "cuda", "bitcode", "prebuilt"];
@@ -209,6 +211,12 @@ const DESCRIPTIONS: &[Row] = &[
         "Host code in HIP or CUDA sources, which launches kernels.",
     ),
     (
+        "cudart",
+        "`\"shared\"`",
+        CUDA,
+        "CUDA's runtime library in programs with host code: the shared one, the static one, or none.",
+    ),
+    (
         "exclude",
         "none",
         WITH_SOURCES,
@@ -306,7 +314,7 @@ mod tests {
     #[test]
     fn names_the_languages_that_accept_a_key() {
         // The value decides, or another key.
-        const OTHER_VALUES: [&str; 3] = ["artifact", "container", "register"];
+        const OTHER_VALUES: [&str; 4] = ["artifact", "container", "cudart", "register"];
         for ((name, value, problems), (_, _, languages, _)) in TABLE.iter().zip(DESCRIPTIONS) {
             for (language, problem) in LANGUAGES.iter().zip(problems) {
                 let is_described = languages.contains(language);

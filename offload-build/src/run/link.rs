@@ -6,7 +6,7 @@ use offload_build_core::declare::module::Module;
 use offload_build_core::environment::Environment;
 use offload_build_core::error::Error;
 use offload_build_core::installed::host::Host;
-use offload_build_core::installed::runtimes::Runtime;
+use offload_build_core::installed::runtimes::{LibraryForm, Runtime};
 use std::path::{Path, PathBuf};
 
 /// Folders in which the loader looks anyway.
@@ -20,10 +20,10 @@ pub(crate) fn runtime<'a>(module: &Module, built: &'a Prepared) -> Option<&'a Ru
 
 /// The libraries that host code of `module` needs, in the order of a link.
 pub(crate) fn libraries(module: &Module, built: &Prepared) -> Vec<String> {
-    let runtime = runtime(module, built).map_or(&[][..], |runtime| runtime.libraries);
+    let runtime = runtime(module, built).into_iter().flat_map(Runtime::linked);
     let is_cpp = module.has_host_code && module.has_cpp();
     let cpp = built.host.cpp_library().filter(|_| is_cpp);
-    let names = runtime.iter().copied().chain(cpp);
+    let names = runtime.map(|(_, library)| library).chain(cpp);
     names.map(str::to_owned).collect()
 }
 
@@ -67,8 +67,8 @@ pub(crate) fn tell_what_to_link(
         if let Some(folder) = runtime_folder(environment, out, runtime, built)? {
             search(&folder);
         }
-        for library in runtime.libraries {
-            environment.tell("rustc-link-lib", format_args!("dylib={library}"));
+        for (kind, library) in runtime.linked() {
+            environment.tell("rustc-link-lib", format_args!("{kind}={library}"));
         }
     }
     let mut modules = finished.iter().map(|(module, _)| module);
@@ -105,6 +105,13 @@ fn runtime_folder(
         // Programs find DLLs in `PATH`.
         return Ok(Some(folder.clone()));
     }
+    let place = out.join("offload/runtime");
+    if let LibraryForm::Static(_) = runtime.form {
+        let copied = runtime.files(folder)?;
+        copied.iter().for_each(|file| environment.watch(file));
+        runtimes::provide_static(&copied, &place)?;
+        return Ok(Some(place));
+    }
     // What is built for another host finds nothing on this machine.
     let of_host = LOADER_FOLDERS.map(|known| format!("{known}/{}-linux-gnu", built.host.arch()));
     let known = LOADER_FOLDERS
@@ -115,7 +122,6 @@ fn runtime_folder(
         true => Linking::Copies,
         false => Linking::Scripts,
     };
-    let place = out.join("offload/runtime");
     runtimes::provide(runtime.libraries, folder, &place, how)?;
     if how == Linking::Copies {
         let copied = runtime.files(folder)?;

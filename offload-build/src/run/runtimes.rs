@@ -5,7 +5,7 @@ use offload_build_core::files;
 use offload_build_core::installed::runtimes::versions;
 use offload_formats::escape::terminal;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The way in which linkers get the libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,18 @@ pub(crate) fn provide(
             let (script, file) = (place.join(&plain), folder.join(file));
             files::write(&script, linker_script(&file)?.as_bytes()).map_err(error::io(&script))?;
         }
+    }
+    Ok(())
+}
+
+/// Makes `place`, a folder below `OUT_DIR`, in which rustc finds copies of these static libraries, and nothing else that
+/// their folder holds.
+pub(crate) fn provide_static(libraries: &[PathBuf], place: &Path) -> Result<(), Error> {
+    fs::create_dir_all(place).map_err(error::io(place))?;
+    for library in libraries {
+        let name = library.file_name().and_then(|name| name.to_str());
+        let name = name.expect("this crate names the library");
+        copy(library, name, place)?;
     }
     Ok(())
 }

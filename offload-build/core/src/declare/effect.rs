@@ -16,11 +16,19 @@ const NOT_RUST: &[Language] = &[
     Language::Prebuilt,
 ];
 
+const NOT_CUDA: &[Language] = &[
+    Language::OpenMp,
+    Language::Hip,
+    Language::Bitcode,
+    Language::Rust,
+    Language::Prebuilt,
+];
+
 /// Languages without a preprocessor.
 const WITHOUT_TEXT: &[Language] = &[Language::Bitcode, Language::Rust, Language::Prebuilt];
 
 /// Keys, and the languages on whose modules they have no effect.
-const WITHOUT: [(&str, &[Language]); 16] = [
+const WITHOUT: [(&str, &[Language]); 17] = [
     ("sources", &[Language::Rust]),
     ("exclude", &[Language::Rust]),
     ("crate", NOT_RUST),
@@ -33,6 +41,7 @@ const WITHOUT: [(&str, &[Language]); 16] = [
     ("opt-level", &[Language::Prebuilt]),
     ("compiler", &[Language::Prebuilt]),
     ("launcher", WITHOUT_TEXT),
+    ("cudart", NOT_CUDA),
     ("missing", &[Language::Prebuilt]),
     ("archives", &[Language::Prebuilt]),
     ("link", &[Language::Prebuilt]),

@@ -52,6 +52,7 @@ pub const KEYS: &[Key] = &[
     key("rdc", Form::Flag),
     key("images", Form::Choice(&ImageSources::NAMES)),
     key("host", Form::Flag),
+    key("cudart", Form::Choice(&["shared", "static", "none"])),
     target_key("exclude", Form::List),
     key("compiler", Form::Text),
     key("launcher", Form::Text),

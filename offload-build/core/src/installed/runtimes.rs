@@ -1,16 +1,17 @@
 //! The runtime libraries that programs with host code are linked with, and where they are.
 
 use crate::declare::language::Language;
-use crate::declare::module::Module;
+use crate::declare::module::{Cudart, Module};
 use crate::environment::Environment;
 use crate::error;
 use crate::error::Error;
 use crate::installed::compilers::Compiler;
 use crate::installed::host::Host;
-use crate::installed::llvm::machine_of;
+use crate::installed::llvm::{machine_in, machine_of};
 use crate::installed::sdk;
 use crate::process::search::NotFound;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// The runtime that a module's host code calls.
@@ -18,9 +19,21 @@ use std::path::{Path, PathBuf};
 pub struct Runtime {
     /// The libraries' names after `-l`.
     pub libraries: &'static [&'static str],
+    pub form: LibraryForm,
     /// The libraries' folder, unless only the linker knows it.
     pub folder: Result<PathBuf, NotFound>,
 }
+
+/// The form of a runtime's libraries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LibraryForm {
+    Shared,
+    /// Programs also link these libraries of the system, which the static ones call.
+    Static(&'static [&'static str]),
+}
+
+/// Libraries of Linux that nvcc names after `libcudart_static.a`.
+const LIBRARIES_OF_CUDART: &[&str] = &["rt", "pthread", "dl"];
 
 impl Runtime {
     /// Returns the runtime of a module's language; nothing if no host code calls one.
@@ -30,30 +43,54 @@ impl Runtime {
         host: &Host,
         environment: &Environment,
     ) -> Option<Self> {
-        let libraries: &[&str] = match module.language {
+        let (libraries, form): (&[&str], _) = match (module.language, module.cudart) {
             _ if !module.has_host_code => return None,
-            Language::OpenMp => {
+            (Language::OpenMp, _) => {
                 let folder = compiler.runtime.as_ref()?;
                 return Some(Self {
                     libraries: &["omptarget", "omp"],
+                    form: LibraryForm::Shared,
                     folder: folder.as_ref().cloned().map_err(NotFound::clone),
                 });
             }
-            Language::Hip => &["amdhip64"],
-            Language::Cuda => &["cudart"],
-            Language::Bitcode | Language::Rust | Language::Prebuilt => return None,
+            (Language::Hip, _) => (&["amdhip64"], LibraryForm::Shared),
+            (Language::Cuda, Cudart::None) => return None,
+            (Language::Cuda, Cudart::Shared) => (&["cudart"], LibraryForm::Shared),
+            (Language::Cuda, Cudart::Static) => {
+                let of_linux = LIBRARIES_OF_CUDART;
+                let system = if host.is_windows() { &[] } else { of_linux };
+                (&["cudart_static"], LibraryForm::Static(system))
+            }
+            (Language::Bitcode | Language::Rust | Language::Prebuilt, _) => return None,
         };
         let roots = compiler.sdk.iter().cloned();
         let roots = roots.chain(sdk::roots(module, environment)).collect();
-        let folder = gpu_folder(module, libraries, host, environment, roots);
-        Some(Self { libraries, folder })
+        let folder = match host.is_windows() {
+            true => windows_folder(module, libraries, form, host, environment, roots),
+            false => gpu_folder(module, libraries, form, host, environment, roots),
+        };
+        Some(Self {
+            libraries,
+            form,
+            folder,
+        })
+    }
+
+    /// Returns all libraries that programs link, in their order: their kinds as Cargo spells them, and names after `-l`.
+    pub fn linked(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let (kind, system) = match self.form {
+            LibraryForm::Shared => ("dylib", &[][..]),
+            LibraryForm::Static(system) => ("static", system),
+        };
+        let own = self.libraries.iter().map(move |library| (kind, *library));
+        own.chain(system.iter().map(|library| ("dylib", *library)))
     }
 
     /// Returns the files of the libraries in `folder`.
     pub fn files(&self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
         let mut found = Vec::new();
         for library in self.libraries {
-            let files = versions(folder, library)?;
+            let files = files_of(folder, library, self.form)?;
             found.extend(files.iter().map(|file| folder.join(file)));
         }
         Ok(found)
@@ -64,13 +101,11 @@ impl Runtime {
 fn gpu_folder(
     module: &Module,
     libraries: &[&str],
+    form: LibraryForm,
     host: &Host,
     environment: &Environment,
     roots: Vec<PathBuf>,
 ) -> Result<PathBuf, NotFound> {
-    if host.is_windows() {
-        return windows_folder(module, libraries, host, environment, &roots);
-    }
     let arch = host.arch();
     let below = ["lib", "lib64"].map(str::to_owned).into_iter().chain([
         format!("lib/{arch}-linux-gnu"),
@@ -84,8 +119,11 @@ fn gpu_folder(
     let machine = host.machine().map(|machine| machine.number);
     let fits = |folder: &&PathBuf| {
         let has = |library: &&str| {
-            let files = versions(folder, library).unwrap_or_default();
-            let machine_of = |file: &String| machine_of(&folder.join(file));
+            let files = files_of(folder, library, form).unwrap_or_default();
+            let machine_of = |file: &String| match form {
+                LibraryForm::Shared => machine_of(&folder.join(file)),
+                LibraryForm::Static(_) => machine_of_archive(&folder.join(file)),
+            };
             files
                 .iter()
                 .any(|file| machine.is_some() && machine_of(file) == machine)
@@ -94,34 +132,42 @@ fn gpu_folder(
     };
     searched.iter().find(fits).cloned().ok_or_else(|| {
         let name = libraries.first().expect("a runtime has a library");
-        missing(module, &format!("lib{name}.so"), &searched)
+        let extension = match form {
+            LibraryForm::Shared => "so",
+            LibraryForm::Static(_) => "a",
+        };
+        missing(module, &format!("lib{name}.{extension}"), &searched)
     })
 }
 
-/// The folder of the import libraries of HIP's or CUDA's runtime, searched for in the same order.
+/// The folder of the import libraries of HIP's or CUDA's runtime, or of the static libraries, searched for in the same order.
 fn windows_folder(
     module: &Module,
     libraries: &[&str],
+    form: LibraryForm,
     host: &Host,
     environment: &Environment,
-    roots: &[PathBuf],
+    roots: Vec<PathBuf>,
 ) -> Result<PathBuf, NotFound> {
     let below = ["lib/x64", "lib"];
     let inside = roots
         .iter()
         .flat_map(|root| below.iter().map(|folder| root.join(folder)));
     let searched: Vec<PathBuf> = host.link_folders(environment).chain(inside).collect();
+    let names = |library: &str| match form {
+        LibraryForm::Shared => host.import_libraries(library),
+        LibraryForm::Static(_) => vec![host.static_library(library)],
+    };
     let fits = |folder: &&PathBuf| {
         let has = |library: &&str| {
-            let mut files = host.import_libraries(library).into_iter();
+            let mut files = names(library).into_iter();
             files.any(|file| folder.join(file).is_file())
         };
         libraries.iter().all(has)
     };
     searched.iter().find(fits).cloned().ok_or_else(|| {
         let name = libraries.first().expect("a runtime has a library");
-        let files = host.import_libraries(name);
-        missing(module, &files.join("` or `"), &searched)
+        missing(module, &names(name).join("` or `"), &searched)
     })
 }
 
@@ -133,6 +179,43 @@ fn missing(module: &Module, file: &str, searched: &[PathBuf]) -> NotFound {
         sdk::main_variable(module.language)
     );
     NotFound::new(file, searched.collect(), hint)
+}
+
+/// The files of a library in `folder`.
+fn files_of(folder: &Path, library: &str, form: LibraryForm) -> Result<Vec<String>, Error> {
+    match form {
+        LibraryForm::Shared => versions(folder, library),
+        LibraryForm::Static(_) => {
+            let file = format!("lib{library}.a");
+            let is_there = folder.join(&file).is_file();
+            Ok(is_there.then_some(file).into_iter().collect())
+        }
+    }
+}
+
+/// Returns the machine number of the first object of an archive; `None` for other files.
+fn machine_of_archive(path: &Path) -> Option<u16> {
+    /// Offset and size in bytes of a member's size, a decimal number, in its header.
+    const SIZE: std::ops::Range<usize> = 48..58;
+    let mut file = File::open(path).ok()?;
+    let mut magic = [0; 8];
+    file.read_exact(&mut magic).ok()?;
+    if magic != *b"!<arch>\n" {
+        return None;
+    }
+    loop {
+        let mut header = [0; 60];
+        file.read_exact(&mut header).ok()?;
+        let size = std::str::from_utf8(&header[SIZE]).ok()?.trim_end();
+        let size: u32 = size.parse().ok()?;
+        // Index and table of names: `/`, `/SYM64/` and `//`. Other names that start with a slash have digits after it.
+        let is_object = header[0] != b'/' || header[1].is_ascii_digit();
+        if is_object {
+            return machine_in(&mut file);
+        }
+        let even = i64::from(size) + i64::from(size % 2);
+        file.seek(SeekFrom::Current(even)).ok()?;
+    }
 }
 
 /// The files of a shared library in `folder`, sorted.

@@ -4,7 +4,7 @@ pub(crate) const LANGUAGES: [&str; 6] = ["openmp", "hip", "cuda", "bitcode", "pr
 
 /// A value of each key that is right somewhere, and what is wrong with it in modules of each language, in the order
 /// of [`LANGUAGES`]; nothing where it is accepted.
-pub(crate) const TABLE: [(&str, &str, [&str; 6]); 27] = [
+pub(crate) const TABLE: [(&str, &str, [&str; 6]); 28] = [
     ("language", "", [""; 6]),
     ("sources", "", [""; 6]),
     ("crate", "\"kernels\"", OF_RUST),
@@ -100,6 +100,18 @@ pub(crate) const TABLE: [(&str, &str, [&str; 6]); 27] = [
             "`host` is for `hip` and `cuda`: modules of `bitcode` have no host code",
             "`host` is for `hip` and `cuda`: modules of `prebuilt` have no host code",
             "`host` is for `hip` and `cuda`: modules of `rust` have no host code",
+        ],
+    ),
+    (
+        "cudart",
+        "\"static\"",
+        [
+            NO_EFFECT,
+            NO_EFFECT,
+            "without `host = true` a module has no host code, which would call CUDA's runtime library",
+            NO_EFFECT,
+            NO_EFFECT,
+            NO_EFFECT,
         ],
     ),
     ("exclude", "[\"b.*\"]", ["", "", "", "", "", NO_EFFECT]),

@@ -3,7 +3,7 @@
 use crate::declare::family::Family;
 use crate::declare::language::{ArtifactKind, Container, ImageSources, Language};
 use crate::declare::module::target::Target;
-use crate::declare::settings::{Settings, nearest};
+use crate::declare::settings::{Reach, Settings, nearest};
 use crate::error::Error;
 use offload_formats_core::format::compressed_bundle::Method;
 use offload_formats_core::names::Triple;
@@ -33,7 +33,6 @@ pub enum Register {
     None,
 }
 
-/// Returns what becomes of targets whose tools are missing.
 /// How Rust gets the images of a module without host code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Embed {
@@ -59,6 +58,35 @@ pub(super) fn embed(settings: &Settings, has_host_code: bool) -> Result<Embed, E
     Ok(embed)
 }
 
+/// The form of CUDA's runtime library that programs with host code link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cudart {
+    /// The shared library, which programs need when they start.
+    Shared,
+    /// The static library, which becomes part of the program.
+    Static,
+    /// None: something else links one.
+    None,
+}
+
+/// Reads the key `cudart`. Without host code nothing calls the runtime library.
+pub(super) fn cudart(settings: &Settings, has_host_code: bool) -> Result<Cudart, Error> {
+    let cudart = match settings.text("cudart") {
+        Some("static") => Cudart::Static,
+        Some("none") => Cudart::None,
+        _ => Cudart::Shared,
+    };
+    let entry = settings.entry("cudart").filter(|_| !has_host_code);
+    match entry.is_some_and(|entry| entry.reach == Reach::Module) {
+        true => {
+            let problem = "without `host = true` a module has no host code, which would call CUDA's runtime library";
+            Err(settings.error_at("cudart", problem))
+        }
+        false => Ok(cudart),
+    }
+}
+
+/// Returns what becomes of targets whose tools are missing.
 pub(super) fn missing(settings: &Settings) -> Missing {
     match settings.text("missing") {
         Some("skip") => Missing::Skip,

@@ -7,7 +7,7 @@ mod library_names;
 mod sources;
 mod target;
 
-pub use crate::declare::module::choices::{Embed, Missing, Register};
+pub use crate::declare::module::choices::{Cudart, Embed, Missing, Register};
 pub use crate::declare::module::flags::Flags;
 pub use crate::declare::module::kernel_crate::KernelCrate;
 use crate::declare::module::kernel_crate::is_rustc;
@@ -52,6 +52,7 @@ pub struct Module {
     /// The method and its level, where the container is compressed.
     pub compress: Option<(Method, Option<i32>)>,
     pub embed: Embed,
+    pub cudart: Cudart,
     pub std: Option<String>,
     /// True if sources call device functions of each other.
     pub rdc: bool,
@@ -185,6 +186,7 @@ impl Module {
             compress: choices::compress(settings, container, register)?,
             container,
             embed: choices::embed(settings, has_host_code)?,
+            cudart: choices::cudart(settings, has_host_code)?,
             name,
             language,
             has_host_code,
@@ -193,10 +195,7 @@ impl Module {
             images,
             own,
             compiler: compiler(settings, language, &root),
-            launcher: settings.text("launcher").map(|text| {
-                let origin = settings.origin("launcher");
-                (text.trim().to_owned(), origin.to_owned())
-            }),
+            launcher: launcher(settings),
             register,
             missing: choices::missing(settings),
             doubts,
@@ -236,6 +235,12 @@ impl Module {
 /// Returns the error of a module without a key that it needs.
 fn lacks(module: &str, key: &str) -> Error {
     Error::new(format_args!("module `{module}` has no `{key}` [OFF508]"))
+}
+
+/// Returns the launcher, and where it was written.
+fn launcher(settings: &Settings) -> Option<(String, String)> {
+    let text = settings.text("launcher")?.trim();
+    Some((text.to_owned(), settings.origin("launcher").to_owned()))
 }
 
 /// Returns the declared compiler: a name, or a path in the package's folder `root`.

@@ -235,8 +235,13 @@ fn release(prefix: &Path, clang: &Path) -> Option<u32> {
 
 /// Returns the machine number of an ELF file; `None` for other files.
 pub fn machine_of(path: &Path) -> Option<u16> {
+    machine_in(&mut File::open(path).ok()?)
+}
+
+/// Returns the machine number of the ELF file that starts where `file` is read next.
+pub(super) fn machine_in(file: &mut File) -> Option<u16> {
     let mut head = [0; 20];
-    File::open(path).ok()?.read_exact(&mut head).ok()?;
+    file.read_exact(&mut head).ok()?;
     match head {
         [0x7f, b'E', b'L', b'F', _, 1, .., low, high] => Some(u16::from_le_bytes([low, high])),
         [0x7f, b'E', b'L', b'F', _, 2, .., high, low] => Some(u16::from_be_bytes([high, low])),
