@@ -43,7 +43,7 @@ impl Runtime {
         host: &Host,
         environment: &Environment,
     ) -> Option<Self> {
-        let (libraries, form): (&[&str], _) = match (module.language, module.cudart) {
+        let (libraries, form): (&[_; 1], _) = match (module.language, module.cudart) {
             _ if !module.has_host_code => return None,
             (Language::OpenMp, _) => {
                 let folder = compiler.runtime.as_ref()?;
@@ -64,11 +64,9 @@ impl Runtime {
             (Language::Bitcode | Language::Rust | Language::Prebuilt, _) => return None,
         };
         let roots = compiler.sdk.iter().cloned();
-        let roots = roots.chain(sdk::roots(module, environment)).collect();
-        let folder = match host.is_windows() {
-            true => windows_folder(module, libraries, form, host, environment, roots),
-            false => gpu_folder(module, libraries, form, host, environment, roots),
-        };
+        let roots: Vec<PathBuf> = roots.chain(sdk::roots(module, environment)).collect();
+        let [library] = libraries;
+        let folder = gpu_folder(module, library, form, host, environment, &roots);
         Some(Self {
             libraries,
             form,
@@ -100,75 +98,44 @@ impl Runtime {
 /// The folder of HIP's or CUDA's runtime: where programs' linker looks, as far as anybody says, then the vendor's tree.
 fn gpu_folder(
     module: &Module,
-    libraries: &[&str],
+    library: &str,
     form: LibraryForm,
     host: &Host,
     environment: &Environment,
-    roots: Vec<PathBuf>,
+    roots: &[PathBuf],
 ) -> Result<PathBuf, NotFound> {
     let arch = host.arch();
-    let below = ["lib", "lib64"].map(str::to_owned).into_iter().chain([
-        format!("lib/{arch}-linux-gnu"),
-        format!("targets/{arch}-linux/lib"),
-    ]);
-    let below: Vec<String> = below.collect();
-    let inside = roots
-        .iter()
-        .flat_map(|root| below.iter().map(|folder| root.join(folder)));
-    let searched: Vec<PathBuf> = host.link_folders(environment).chain(inside).collect();
-    let machine = host.machine().map(|machine| machine.number);
-    let fits = |folder: &&PathBuf| {
-        let has = |library: &&str| {
-            let files = files_of(folder, library, form).unwrap_or_default();
-            let machine_of = |file: &String| match form {
-                LibraryForm::Shared => machine_of(&folder.join(file)),
-                LibraryForm::Static(_) => machine_of_archive(&folder.join(file)),
-            };
-            files
-                .iter()
-                .any(|file| machine.is_some() && machine_of(file) == machine)
-        };
-        libraries.iter().all(has)
+    let below = match host.is_windows() {
+        true => vec!["lib/x64".to_owned(), "lib".to_owned()],
+        false => vec![
+            "lib".to_owned(),
+            "lib64".to_owned(),
+            format!("lib/{arch}-linux-gnu"),
+            format!("targets/{arch}-linux/lib"),
+        ],
     };
-    searched.iter().find(fits).cloned().ok_or_else(|| {
-        let name = libraries.first().expect("a runtime has a library");
-        let extension = match form {
-            LibraryForm::Shared => "so",
-            LibraryForm::Static(_) => "a",
-        };
-        missing(module, &format!("lib{name}.{extension}"), &searched)
-    })
-}
-
-/// The folder of the import libraries of HIP's or CUDA's runtime, or of the static libraries, searched for in the same order.
-fn windows_folder(
-    module: &Module,
-    libraries: &[&str],
-    form: LibraryForm,
-    host: &Host,
-    environment: &Environment,
-    roots: Vec<PathBuf>,
-) -> Result<PathBuf, NotFound> {
-    let below = ["lib/x64", "lib"];
     let inside = roots
         .iter()
         .flat_map(|root| below.iter().map(|folder| root.join(folder)));
     let searched: Vec<PathBuf> = host.link_folders(environment).chain(inside).collect();
-    let names = |library: &str| match form {
-        LibraryForm::Shared => host.import_libraries(library),
+    let names = match form {
+        LibraryForm::Shared if host.is_windows() => host.import_libraries(library),
+        LibraryForm::Shared => vec![format!("lib{library}.so")],
         LibraryForm::Static(_) => vec![host.static_library(library)],
     };
+    let machine = host.machine().map(|machine| machine.number);
     let fits = |folder: &&PathBuf| {
-        let has = |library: &&str| {
-            let mut files = names(library).into_iter();
-            files.any(|file| folder.join(file).is_file())
-        };
-        libraries.iter().all(has)
+        if host.is_windows() {
+            return names.iter().any(|name| folder.join(name).is_file());
+        }
+        let files = files_of(folder, library, form).unwrap_or_default();
+        let mut machines = files
+            .iter()
+            .map(|file| machine_of_library(&folder.join(file)));
+        machine.is_some() && machines.any(|other| other == machine)
     };
-    searched.iter().find(fits).cloned().ok_or_else(|| {
-        let name = libraries.first().expect("a runtime has a library");
-        missing(module, &names(name).join("` or `"), &searched)
-    })
+    let missing = || missing(module, &names.join("` or `"), &searched);
+    searched.iter().find(fits).cloned().ok_or_else(missing)
 }
 
 fn missing(module: &Module, file: &str, searched: &[PathBuf]) -> NotFound {
@@ -191,6 +158,11 @@ fn files_of(folder: &Path, library: &str, form: LibraryForm) -> Result<Vec<Strin
             Ok(is_there.then_some(file).into_iter().collect())
         }
     }
+}
+
+/// Returns the machine number of a shared library, or of an archive's first object.
+fn machine_of_library(path: &Path) -> Option<u16> {
+    machine_of(path).or_else(|| machine_of_archive(path))
 }
 
 /// Returns the machine number of the first object of an archive; `None` for other files.
