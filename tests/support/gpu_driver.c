@@ -182,6 +182,15 @@ Status API(hipModuleGetFunction, cuModuleGetFunction)(Function *function, Module
   return !strncmp(name, "missing", 7) ? 500 : 0;
 }
 
+/* Each module has the variable `float filter[3]`. */
+Status API(hipModuleGetGlobal, cuModuleGetGlobal_v2)(Address *address, size_t *size, Module module, const char *name) {
+  static float filter[3] = {1, 2, 3};
+  CALL("%d %s", NUMBER(module), name);
+  *address = (Address)filter;
+  *size = sizeof filter;
+  return !strcmp(name, "filter") ? 0 : 500;
+}
+
 static void saxpy(float a, const float *x, float *y, size_t count) {
   for (size_t i = 0; i < count; i++)
     y[i] += a * x[i] + (getenv("WRONG") && i == 7);

@@ -70,12 +70,12 @@ impl<T: Element> Buffer<T> {
     pub fn copy_from(&mut self, elements: &[T]) -> Result<(), Error> {
         self.check_len(elements.len())?;
         if self.size() > 0 {
-            let (driver, stream) = (self.stream.enter()?, self.stream.handle());
-            // SAFETY: both have this size, and the slice stays borrowed until the copy has ended.
-            let copied = unsafe {
-                driver.copy_to_device(self.address, elements.as_ptr().cast(), self.size(), stream)
+            let from = elements.as_ptr().cast();
+            // SAFETY: both have this size, and only this stream accesses the buffer.
+            unsafe {
+                self.stream
+                    .copy_to_device(self.address, from, self.size())?
             };
-            copied.and(self.stream.synchronize())?;
         }
         Ok(())
     }
@@ -112,10 +112,9 @@ impl<T: Element> Buffer<T> {
         if self.size() == 0 {
             return self.stream.synchronize();
         }
-        let (driver, stream) = (self.stream.enter()?, self.stream.handle());
-        // SAFETY: the caller guarantees the size. The memory stays borrowed until the copy has ended.
-        let copied = unsafe { driver.copy_to_host(to.cast(), self.address, self.size(), stream) };
-        copied.and(self.stream.synchronize())
+        let to = to.cast();
+        // SAFETY: the caller guarantees the size.
+        unsafe { self.stream.copy_to_host(to, self.address, self.size()) }
     }
 
     fn check_len(&self, slice: usize) -> Result<(), Error> {

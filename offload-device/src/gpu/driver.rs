@@ -102,6 +102,10 @@ functions! {
     ) = "hipModuleLaunchKernel", "cuLaunchKernel";
 }
 
+/// Stores address and size of a variable of a module.
+type ModuleVariable =
+    unsafe extern "C" fn(*mut Address, *mut usize, Handle, *const c_char) -> Status;
+
 /// Functions that only one of the APIs has, or that differ.
 enum Own {
     Hip {
@@ -149,6 +153,8 @@ pub(super) struct Driver {
     api: Api,
     functions: Functions,
     own: Own,
+    /// Its name, and the function if the library has it.
+    module_variable: (&'static str, Result<ModuleVariable, Error>),
 }
 
 impl std::fmt::Debug for Driver {
@@ -211,10 +217,17 @@ impl Driver {
                 },
             }
         };
+        let module_variable = match api {
+            Api::Hip => "hipModuleGetGlobal",
+            Api::Cuda => "cuModuleGetGlobal_v2",
+        };
+        // SAFETY: as above.
+        let found = unsafe { source.function(module_variable) };
         Ok(Self {
             api,
             functions,
             own,
+            module_variable: (module_variable, found),
         })
     }
 
@@ -311,6 +324,24 @@ impl Driver {
                 self.check("cuFuncSetAttribute", status)
             }
         }
+    }
+
+    /// Finds a variable of a module: its address, and its size in bytes.
+    ///
+    /// # Safety
+    /// The module is loaded, and the name ends with a NUL.
+    pub(super) unsafe fn module_variable(
+        &self,
+        module: Handle,
+        name: *const c_char,
+    ) -> Result<(Address, usize), Error> {
+        let (function, found) = &self.module_variable;
+        let find = found.as_ref().map_err(Error::clone)?;
+        let (mut address, mut size) = (0, 0);
+        // SAFETY: the caller guarantees it.
+        let status = unsafe { find(&mut address, &mut size, module, name) };
+        self.check(function, status)?;
+        Ok((address, size))
     }
 
     /// Turns the result of a function into an error with the API's own name and text.

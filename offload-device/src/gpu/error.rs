@@ -56,7 +56,7 @@ pub enum Error {
         name: String,
         /// The API's text for the code.
         text: String,
-        /// The log of CUDA's compiler for PTX, or the kernel that the function was called for; may be empty.
+        /// The log of CUDA's compiler for PTX, or the kernel or variable that the function was called for; may be empty.
         details: String,
     },
     /// No API has a GPU.
@@ -106,6 +106,15 @@ pub enum Error {
         /// Length of the buffer in elements.
         buffer: usize,
         /// Length of the slice in elements.
+        slice: usize,
+    },
+    /// The sizes of a variable of a module and a slice differ.
+    VariableSize {
+        /// Name of the variable.
+        variable: String,
+        /// Size of the variable in bytes.
+        size: usize,
+        /// Size of the slice in bytes.
         slice: usize,
     },
     /// A buffer of this length does not fit in the address space.
@@ -182,18 +191,7 @@ impl fmt::Display for Error {
                     "{api} has no GPU with index {index}: the number of GPUs is {count}"
                 )
             }
-            Self::NoImage { target, failures } if failures.is_empty() => {
-                write!(
-                    f,
-                    "no image for `{target}`: the module has no image for this vendor's GPUs"
-                )
-            }
-            Self::NoImage { target, failures } => {
-                write!(f, "no image for `{target}` among {}", failures.len())?;
-                failures
-                    .iter()
-                    .try_for_each(|failure| write!(f, "\n{failure}"))
-            }
+            Self::NoImage { target, failures } => write_no_image(f, target, failures),
             Self::Image { api, found } => {
                 let expected = expected_images(*api);
                 write!(
@@ -217,6 +215,16 @@ impl fmt::Display for Error {
                 write!(
                     f,
                     "expected a slice of the buffer's length {buffer}, found {slice} elements"
+                )
+            }
+            Self::VariableSize {
+                variable,
+                size,
+                slice,
+            } => {
+                write!(
+                    f,
+                    "variable `{variable}`: expected a slice of its size of {size} bytes, found {slice} bytes"
                 )
             }
             Self::TooLarge { len, element_size } => {
@@ -247,6 +255,18 @@ fn write_call(
         )?;
     }
     Ok(())
+}
+
+/// Writes that no image could be loaded, and the error for each.
+fn write_no_image(f: &mut fmt::Formatter<'_>, target: &str, failures: &[Error]) -> fmt::Result {
+    write!(f, "no image for `{target}`")?;
+    if failures.is_empty() {
+        return write!(f, ": the module has no image for this vendor's GPUs");
+    }
+    write!(f, " among {}", failures.len())?;
+    failures
+        .iter()
+        .try_for_each(|failure| write!(f, "\n{failure}"))
 }
 
 /// Names the images that an API loads.

@@ -63,6 +63,7 @@ mod launch;
 mod library;
 mod module;
 mod stream;
+mod variable;
 
 pub use arguments::{Arguments, HostArgument, KernelArgument, LaunchArgument};
 pub use buffer::Buffer;
@@ -73,3 +74,4 @@ pub use kernel::Kernel;
 pub use launch::launch;
 pub use module::Module;
 pub use stream::Stream;
+pub use variable::Variable;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::driver::{Handle, printable};
 use super::image::ImageKind;
 use super::stream::Context;
-use super::{Api, Error, Kernel, Stream};
+use super::{Api, Error, Kernel, Stream, Variable};
 
 /// A loaded image, and the stream that its kernels run on.
 #[derive(Clone, Debug)]
@@ -126,19 +126,45 @@ impl Module {
     pub fn kernel(&self, name: &str) -> Result<Kernel<'_>, Error> {
         let driver = self.stream.enter()?;
         let mut function = Handle::NULL;
-        // A name with a NUL is that of no kernel; the part before it could be.
-        let text = CString::new(name.replace('\0', "?")).expect("NULs were replaced");
+        let text = symbol(name);
         // SAFETY: the module is loaded and the name ends with a NUL.
         unsafe { driver.module_function(&mut function, self.loaded.handle, text.as_ptr()) }
-            .map_err(|error| {
-                error.with_details(&format!("kernel `{}`", printable(name.as_bytes())))
-            })?;
+            .map_err(|error| error.with_details(&format!("kernel `{}`", shown(name))))?;
         Ok(Kernel {
             stream: &self.stream,
             name: name.to_owned(),
             function,
         })
     }
+
+    /// Finds a variable in device memory by its symbol: `filter` for `__constant__ float filter[9]`, or `_ZN4blur6filterE` if the
+    /// variable is in a namespace `blur`.
+    ///
+    /// # Errors
+    /// If the image has no such variable.
+    pub fn variable(&self, name: &str) -> Result<Variable<'_>, Error> {
+        let driver = self.stream.enter()?;
+        let text = symbol(name);
+        // SAFETY: the module is loaded and the name ends with a NUL.
+        let (address, size) = unsafe { driver.module_variable(self.loaded.handle, text.as_ptr()) }
+            .map_err(|error| error.with_details(&format!("variable `{}`", shown(name))))?;
+        Ok(Variable {
+            stream: &self.stream,
+            name: shown(name),
+            address,
+            size,
+        })
+    }
+}
+
+/// Returns a symbol with a NUL. A name with a NUL in it is that of no symbol; the part before it could be.
+fn symbol(name: &str) -> CString {
+    CString::new(name.replace('\0', "?")).expect("NULs were replaced")
+}
+
+/// Returns a symbol for messages.
+fn shown(name: &str) -> String {
+    printable(name.as_bytes())
 }
 
 /// Loads an image.

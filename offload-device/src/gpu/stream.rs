@@ -1,8 +1,9 @@
 //! Streams: queues of a GPU.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::driver::{Driver, Handle};
+use super::driver::{Address, Driver, Handle};
 use super::{Device, Error};
 
 /// A GPU that is in use. All that was made on it has a share.
@@ -93,6 +94,38 @@ impl Stream {
         let driver = self.enter()?;
         // SAFETY: the stream exists.
         unsafe { driver.stream_synchronize(self.0.handle) }
+    }
+
+    /// Copies bytes to the GPU, after all that the stream does before, and waits for the end of the copy.
+    ///
+    /// # Safety
+    /// Both have this size in bytes, and nothing else accesses those of the GPU.
+    pub(super) unsafe fn copy_to_device(
+        &self,
+        to: Address,
+        from: *const c_void,
+        size: usize,
+    ) -> Result<(), Error> {
+        let driver = self.enter()?;
+        // SAFETY: the caller guarantees it, until this function returns.
+        let copied = unsafe { driver.copy_to_device(to, from, size, self.0.handle) };
+        copied.and(self.synchronize())
+    }
+
+    /// Copies bytes of the GPU to the host, after all that the stream does before, and waits for the end of the copy.
+    ///
+    /// # Safety
+    /// Both have this size in bytes.
+    pub(super) unsafe fn copy_to_host(
+        &self,
+        to: *mut c_void,
+        from: Address,
+        size: usize,
+    ) -> Result<(), Error> {
+        let driver = self.enter()?;
+        // SAFETY: the caller guarantees it, until this function returns.
+        let copied = unsafe { driver.copy_to_host(to, from, size, self.0.handle) };
+        copied.and(self.synchronize())
     }
 
     pub(super) fn enter(&self) -> Result<&'static Driver, Error> {

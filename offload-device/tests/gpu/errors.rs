@@ -13,6 +13,7 @@ fn run(stand_in: &StandIn) -> Result<(), Error> {
     let module = unsafe { Module::load(&stream, stand_in.image()) }?;
     let x = Buffer::from_slice(&stream, &[1.0; 10])?;
     let mut y = Buffer::zeroed(&stream, 10)?;
+    module.variable("filter")?;
     large::launch(&module, Grid::new(1, 1))?;
     saxpy::launch(&module, Grid::new(1, 10), 1.0, &x, &mut y)?;
     let _ = y.to_vec()?;
@@ -39,6 +40,7 @@ fn reports_each_function_that_fails() {
                 "hipMemcpyDtoHAsync",
                 "hipModuleLoadDataEx",
                 "hipModuleGetFunction",
+                "hipModuleGetGlobal",
                 "hipModuleLaunchKernel",
             ],
             _ => &[
@@ -57,6 +59,7 @@ fn reports_each_function_that_fails() {
                 "cuMemcpyDtoHAsync_v2",
                 "cuModuleLoadDataEx",
                 "cuModuleGetFunction",
+                "cuModuleGetGlobal_v2",
                 "cuFuncSetAttribute",
                 "cuLaunchKernel",
             ],
@@ -91,6 +94,13 @@ fn describes_what_failed() {
             error.to_string().ends_with("kernel `missing?[31m?`"),
             "{error}"
         );
+
+        let error = module.variable("missing\u{1b}[31m\0").unwrap_err();
+        let expected = stand_in.name(
+            "`hipModuleGetGlobal` failed: hipErrorNotFound (500): named symbol not found: variable `missing?[31m?`",
+            "`cuModuleGetGlobal_v2` failed: CUDA_ERROR_NOT_FOUND (500): named symbol not found: variable `missing?[31m?`",
+        );
+        assert_eq!(error.to_string(), expected);
 
         let launch = stand_in.name("hipModuleLaunchKernel", "cuLaunchKernel");
         // A code that the API does not know.

@@ -49,6 +49,60 @@ fn computes_on_the_device() {
 }
 
 #[test]
+fn reads_and_writes_variables() {
+    with_stand_ins("loader::reads_and_writes_variables", |stand_in| {
+        let (stream, module) = stand_in.module();
+        let filter = module.variable("filter").unwrap();
+        assert_eq!(filter.size(), 12);
+        assert_ne!(filter.address(), 0);
+        stand_in.calls();
+        let mut values = [0.0f32; 3];
+        filter.copy_to(&mut values).unwrap();
+        assert_eq!(values, [1.0, 2.0, 3.0]);
+        // SAFETY: no kernel runs.
+        unsafe { filter.copy_from(&[[4.0f32, 5.0, 6.0]]).unwrap() };
+        let calls = stand_in.calls();
+        let copies = [
+            stand_in.name("hipMemcpyDtoHAsync", "cuMemcpyDtoHAsync_v2"),
+            stand_in.name("hipMemcpyHtoDAsync", "cuMemcpyHtoDAsync_v2"),
+        ];
+        let waits = stand_in.name("hipStreamSynchronize", "cuStreamSynchronize");
+        // All in one stream, and each copy waits.
+        let number = calls[1].strip_prefix(waits).unwrap().trim();
+        let expected =
+            copies.map(|copy| [format!("{copy} 12 {number}"), format!("{waits} {number}")]);
+        assert_eq!(calls, expected.concat());
+        module
+            .variable("filter")
+            .unwrap()
+            .copy_to(&mut values)
+            .unwrap();
+        assert_eq!(values, [4.0, 5.0, 6.0]);
+
+        stand_in.calls();
+        let mut many = [0u8; 13];
+        let error = filter.copy_to(&mut many).unwrap_err();
+        let expected =
+            "variable `filter`: expected a slice of its size of 12 bytes, found 13 bytes";
+        assert_eq!(error.to_string(), expected);
+        // SAFETY: nothing is copied.
+        let error = unsafe { filter.copy_from(&[0u16; 5]) }.unwrap_err();
+        let variable = "filter".to_owned();
+        let (size, slice) = (12, 10);
+        assert_eq!(
+            error,
+            Error::VariableSize {
+                variable,
+                size,
+                slice
+            }
+        );
+        assert_eq!(stand_in.calls(), [""; 0]);
+        drop(stream);
+    });
+}
+
+#[test]
 fn waits_before_it_frees() {
     with_stand_ins("loader::waits_before_it_frees", |stand_in| {
         let stream = stand_in.stream();
