@@ -96,17 +96,14 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
             .find(wide)
             .map(|section| self.content(&section))
             .transpose()?;
-        let wide = wide
-            .unwrap_or_default()
-            .chunks_exact(4)
-            .map(Some)
-            .chain(std::iter::repeat(None));
+        let mut wide = wide.unwrap_or_default().chunks_exact(4);
         let entries = object::pod::slice_from_all_bytes::<S>(self.content(table)?)
             .map_err(|()| ElfError::SymbolTable { index: table.index })?;
-        let symbols = (0..).zip(entries).zip(wide).map(|((index, symbol), wide)| {
+        let mut symbols = Vec::with_capacity(entries.len());
+        for (index, symbol) in (0..).zip(entries) {
             let offset = symbol.st_name(endian);
             let name = string(strings, offset).ok_or(ElfError::SymbolName { index, offset })?;
-            Ok(ElfSymbol {
+            symbols.push(ElfSymbol {
                 name,
                 binding: match symbol.st_bind() {
                     elf::STB_LOCAL => Binding::Local,
@@ -116,7 +113,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
                 hidden: matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL),
                 symbol_type: symbol.st_type().0,
                 other: symbol.st_other().0,
-                place: match (symbol.st_shndx(endian), wide) {
+                place: match (symbol.st_shndx(endian), wide.next()) {
                     (elf::SHN_UNDEF, _) => SymbolPlace::Undefined,
                     (elf::SHN_XINDEX, Some(bytes)) => {
                         let bytes = bytes.try_into().expect("chunks have 4 bytes");
@@ -127,8 +124,8 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
                 },
                 value: symbol.st_value(endian).into(),
                 size: symbol.st_size(endian).into(),
-            })
-        });
-        symbols.collect()
+            });
+        }
+        Ok(symbols)
     }
 }

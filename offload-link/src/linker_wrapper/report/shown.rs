@@ -38,9 +38,9 @@ impl Shown {
         }
     }
 
-    /// Prints the command on standard error, like LLVM.
+    /// Prints the command on standard error, like LLVM, by one write.
     pub(crate) fn print(self, command: &Command) {
-        eprintln!("{}", terminal_lines(&self.line(command)));
+        eprint!("{}", terminal_lines(&self.line(command)) + "\n");
     }
 }
 
