@@ -92,3 +92,37 @@ pub fn atomics(item: &Item, u: Global<u32>, i: Global<i32>, w: Global<u64>, l: G
         u.atomic_add(0, 1);
     }
 }
+
+/// Random numbers of a counter. LLVM 22 generates no code of this kernel for gfx1100 before the device's functions are in it.
+#[kernel]
+pub fn draws(item: &Item, seed: u64, rounds: u32, inside: Global<u64>) {
+    let mut count = 0;
+    for round in 0..rounds {
+        let drawn = philox([item.global_index() as u32, round, 0, 0], [seed as u32, (seed >> 32) as u32]);
+        for point in drawn.chunks_exact(2) {
+            let [x, y] = [point[0], point[1]].map(|word| (word >> 8) as f32 / 16_777_216.0);
+            count += u64::from(x * x + y * y < 1.0);
+        }
+    }
+    inside.atomic_add(0, count);
+}
+
+fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
+    for _ in 0..10 {
+        let [a, b] = [0xd251_1f53 * u64::from(counter[0]), 0xcd9e_8d57 * u64::from(counter[2])];
+        counter = [(b >> 32) as u32 ^ counter[1] ^ key[0], b as u32, (a >> 32) as u32 ^ counter[3] ^ key[1], a as u32];
+        key = [key[0].wrapping_add(0x9e37_79b9), key[1].wrapping_add(0xbb67_ae85)];
+    }
+    counter
+}
+
+/// Kernels with the same instructions: each has a descriptor.
+#[kernel]
+pub fn adds_signed(item: &Item, x: &[i16], y: Global<i16>) {
+    y.set(item, x[item.global_index()].wrapping_add(1));
+}
+
+#[kernel]
+pub fn adds_unsigned(item: &Item, x: &[u16], y: Global<u16>) {
+    y.set(item, x[item.global_index()].wrapping_add(1));
+}

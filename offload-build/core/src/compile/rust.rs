@@ -118,6 +118,11 @@ pub fn kernels(
     let mut flags = vec![
         format!("--sysroot={}", sysroot.folder.display()),
         format!("-Ctarget-cpu={}", target.id.processor()),
+        // The library that Cargo asks for has bitcode. Otherwise rustc generates code, which the build does not use, of kernels that
+        // lack the functions of `functions`; LLVM 22 fails at some of them.
+        "-Clinker-plugin-lto".to_owned(),
+        // An alias of a kernel for AMD GPUs has no descriptor, so that it cannot be launched.
+        "-Zmerge-functions=disabled".to_owned(),
     ];
     flags.extend(shared_options(rustc).into_iter().map(str::to_owned));
     flags.extend(["-Zcrate-attr=feature(abi_gpu_kernel)", "-Aunused_features"].map(str::to_owned));
