@@ -151,33 +151,57 @@ pub(crate) fn diagnostics(messages: &str) -> Vec<String> {
     let mut headed = true;
     for colored in messages.lines() {
         let line = plain(colored);
-        let counts = line.contains(" generated") && line.starts_with(|c: char| c.is_ascii_digit());
-        if counts || line.trim().is_empty() {
+        if counts(&line) || line.trim().is_empty() {
             continue;
         }
-        let is_coded = line.starts_with("error[") && line.contains("]: ");
-        let head = is_coded || line.contains("warning: ") || line.contains("error: ");
-        let includes = line.starts_with("In file included from ");
+        let head = is_head(&line);
+        let opens = opens(&line);
         match found.last_mut() {
-            Some(last) if !(headed && (head || includes)) => *last += &format!("{colored}\n"),
+            Some(last) if !(headed && (head || opens)) => *last += &format!("{colored}\n"),
             _ => found.push(format!("{colored}\n")),
         }
-        headed = head || (headed && !includes);
+        headed = head || (headed && !opens);
     }
     found
 }
 
-/// Returns what two texts of one diagnostic have in common: neither their colors nor the files that include the header with
-/// the reason. Of a hundred sources with a header, each would report it again.
-pub(crate) fn identity(diagnostic: &str) -> String {
-    let text = plain(diagnostic);
-    let lines = text.lines().skip_while(|line| is_include(line));
-    lines.collect::<Vec<_>>().join("\n")
+/// Tells whether a line counts the diagnostics before it: of clang and GCC, or of nvcc.
+fn counts(line: &str) -> bool {
+    let counts = line.contains(" generated") || line.contains(" detected in the compilation of ");
+    counts && line.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Tells whether a line of a diagnostic only says which file includes another; GCC has several files in one sentence.
-fn is_include(line: &str) -> bool {
-    line.starts_with("In file included from ") || line.trim_start().starts_with("from ")
+/// Tells whether a line is the first of a warning or error.
+fn is_head(line: &str) -> bool {
+    let is_coded = line.starts_with("error[") && line.contains("]: ");
+    is_coded || line.contains("warning: ") || line.contains("error: ") || is_numbered(line)
+}
+
+/// Tells whether a line is the first of one with a number: nvcc's `k.cu(3): warning #177-D: …`.
+fn is_numbered(line: &str) -> bool {
+    let mut words = line.split(' ');
+    let word = words.find(|word| matches!(*word, "warning" | "error"));
+    let number = word.and_then(|_| words.next()?.strip_prefix('#')?.strip_suffix(':'));
+    let digits = number.map(|number| number.strip_suffix("-D").unwrap_or(number));
+    digits.is_some_and(|digits| digits.parse::<u32>().is_ok())
+}
+
+/// Tells whether a line says where the diagnostic after it is: files that include each other, or a function or a template. GCC
+/// says the latter once for all diagnostics there.
+fn opens(line: &str) -> bool {
+    let place = [": In ", ": At "].iter().any(|word| line.contains(word));
+    line.starts_with("In file included from ") || (place && line.ends_with(':'))
+}
+
+/// Returns what two texts of one diagnostic have in common: neither their colors nor the lines before the first, with the files
+/// that include the header. Of a hundred sources with a header, each would report it again. Nvcc adds a remark to the first
+/// of each source.
+pub(crate) fn identity(diagnostic: &str) -> String {
+    let text = plain(diagnostic);
+    let has_head = text.lines().any(is_head);
+    let lines = text.lines().skip_while(|line| has_head && !is_head(line));
+    let lines = lines.filter(|line| !line.starts_with("Remark: The warnings can be suppressed"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn plain(text: &str) -> String {
@@ -284,6 +308,32 @@ mod tests {
         );
         let alone = report(&[failed("a.cu for sm_80", &twice, "")]);
         assert!(!alone.contains("also"), "{alone}");
+    }
+
+    #[test]
+    fn keeps_where_gcc_found_a_diagnostic_with_it() {
+        let first = "k.h(1): warning #177-D: variable \"a\" was declared but never referenced\n";
+        let place = "k.h: In instantiation of ‘struct S<int>’:\nk.h:9:8:   required from here\n";
+        let second = "k.h:2:3: warning: ‘S<int>’ has a field\n";
+        let found = diagnostics(&format!("{first}{place}{second}"));
+        assert_eq!(found, [first, &format!("{place}{second}")]);
+        assert_eq!(identity(&found[1]), identity(second));
+    }
+
+    #[test]
+    fn says_each_diagnostic_of_nvcc_once() {
+        let unused = "k.h(1): warning #177-D: variable \"a\" was declared but never referenced\n  int a;\n      ^\n";
+        let remark =
+            "Remark: The warnings can be suppressed with \"-diag-suppress <warning-number>\"\n";
+        let error = "k.h(2): error: identifier \"b\" is undefined\n  b;\n  ^\n";
+        let numbered = "k.h(3): error #20: identifier \"c\" is undefined\n  c;\n  ^\n";
+        let output = format!(
+            "{unused}\n{remark}\n{error}\n{numbered}\n{unused}\n2 errors detected in the compilation of \"k.cu\".\n"
+        );
+        let found = diagnostics(&output);
+        let expected = [&format!("{unused}{remark}"), error, numbered, unused];
+        assert_eq!(found, expected);
+        assert_eq!(identity(&found[0]), identity(&found[3]));
     }
 
     #[test]
