@@ -114,6 +114,23 @@ fn asserts_in_device_code_without_a_header_as_nvcc_does() {
 }
 
 #[test]
+fn says_which_package_has_a_header_of_cuda_libraries() {
+    let Some((package, mut script)) = package("#include <nv/target>\n", CUDA) else {
+        return;
+    };
+    let hint = "\nhint: this header is part of CCCL, which some installations of CUDA lack: install it with the toolkit's \
+        installer, or copy the headers of PyPI's `nvidia-cuda-cccl` to the toolkit's `include`\n";
+    let error = package.fails(&mut script);
+    assert!(error.contains("'nv/target' file not found"), "{error}");
+    assert!(error.contains(hint), "{error}");
+    package.put("kernels/k.cu", "#include <cub/cub.cuh>\n");
+    script.env("OFFLOAD_COMPILER", package.at("cuda/bin/nvcc"));
+    let error = package.fails(&mut script);
+    assert!(error.contains("cub/cub.cuh: No such file"), "{error}");
+    assert!(error.contains(hint), "{error}");
+}
+
+#[test]
 fn says_what_to_do_with_sources_and_flags_for_nvcc() {
     let source = "inline int checked(int x) {\n#ifdef __CUDA_ARCH__\n  if (x < 0) __trap();\n#endif\n  return x;\n}\n\
         extern \"C\" __global__ void k(int *x) { *x = 1; }\n";

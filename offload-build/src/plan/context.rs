@@ -23,8 +23,20 @@ use offload_formats::escape::Colors;
 use offload_formats::md5::Md5;
 use std::path::{Path, PathBuf};
 
-/// Hints for sources and flags that were written for nvcc.
-const FOR_NVCC: &[(&str, &str)] = &[
+/// The hint for a header of CUDA's libraries for C++, which CUDA's own headers include, too.
+const CCCL: &str = "this header is part of CCCL, which some installations of CUDA lack: install it with the toolkit's \
+    installer, or copy the headers of PyPI's `nvidia-cuda-cccl` to the toolkit's `include`";
+
+/// Hints for headers that are missing, and for sources and flags that were written for nvcc.
+const FOR_CUDA: &[(&str, &str)] = &[
+    ("fatal error: nv/target", CCCL),
+    ("fatal error: 'nv/target'", CCCL),
+    ("fatal error: cuda/", CCCL),
+    ("fatal error: 'cuda/", CCCL),
+    ("fatal error: cub/", CCCL),
+    ("fatal error: 'cub/", CCCL),
+    ("fatal error: thrust/", CCCL),
+    ("fatal error: 'thrust/", CCCL),
     (
         "call to __device__ function from __host__ function",
         "nvcc accepts such calls: set `compiler = \"nvcc\"` for a module of these sources, or put the host function into \
@@ -191,9 +203,11 @@ impl Context<'_> {
 
     /// Returns the hints for compiles that fail.
     fn hints(&self, module: &Module) -> SymbolHints {
-        let by_clang = module.language == Language::Cuda && self.compiler.family != Family::Nvcc;
         SymbolHints {
-            others: if by_clang { FOR_NVCC } else { &[] },
+            others: match module.language {
+                Language::Cuda => FOR_CUDA,
+                _ => &[],
+            },
             ..SymbolHints::default()
         }
     }
