@@ -409,9 +409,45 @@ fn says_what_nvcc_does_not_do() {
         fails(&format!("{KEYS}{TARGETS}artifact = [\"device-archive\"]\n")),
         "Cargo.toml:9:1: archives consist of bitcode, which `nvcc` does not produce: remove `compiler` to use clang"
     );
+    for flags in [
+        "-gencode=arch=compute_90,code=sm_90",
+        "--gpu-code\", \"sm_90",
+    ] {
+        let name = flags.split(['=', '"']).next().unwrap();
+        assert_eq!(
+            fails(&format!("{KEYS}{TARGETS}flags = [\"{flags}\"]\n")),
+            format!("Cargo.toml:9:1: `{name}` in `flags` names a processor: `targets` does that")
+        );
+    }
+    assert_eq!(
+        fails(&format!("{KEYS}{TARGETS}flags = [\"-arch=sm_90\"]\n")),
+        "Cargo.toml:9:1: `-arch` in `flags` names a processor: `targets` does that\n\
+         hint: nvcc's `-arch=sm_80` is `targets = [\"sm_80\", \"compute_80\"]`: an image, and PTX for newer GPUs"
+    );
+    for flags in ["--cudart=static", "--cudart\", \"none"] {
+        assert_eq!(
+            fails(&format!("{KEYS}{TARGETS}flags = [\"{flags}\"]\n")),
+            "Cargo.toml:9:1: `--cudart` in `flags` has no effect: the key `cudart` does that"
+        );
+    }
     let error = fails(&format!("{KEYS}targets = [\"sm_20\"]\n"));
     assert!(
         error.contains("Unsupported gpu architecture 'sm_20'"),
         "{error}"
     );
+}
+
+#[test]
+fn compiles_for_debuggers() {
+    let keys = "targets = [\"sm_80\"]\nflags = [\"-G\"]\n";
+    let Some((package, bin)) = package(&format!("{KEYS}{keys}")) else {
+        return;
+    };
+    text(&script(&package).output().unwrap());
+    let image = package.at(OUT).join("offload/kernels/sm_80/image");
+    let mut dump = Command::new(bin.join("cuobjdump"));
+    let sections = text(&dump.arg("-elf").arg(&image).output().unwrap());
+    assert!(sections.contains(".debug_info"), "{sections}");
+    declare(&package, &format!("{KEYS}{keys}host = true\nrdc = true\n"));
+    text(&script(&package).output().unwrap());
 }

@@ -39,7 +39,7 @@ impl Nvcc<'_> {
             .arg(format!("-arch={processor}"))
             .arg(format!("-rdc={}", compile.rdc))
             // `-O` is of host code.
-            .arg(format!("-Xptxas=-O{}", level(compile.opt_level)));
+            .args(ptxas_level(compile.opt_level, compile.flags));
         self.finish(command, compile)
     }
 
@@ -69,7 +69,7 @@ impl Nvcc<'_> {
             .args(["-m64", "-Xcompiler=-fPIC"])
             .args(generations(targets))
             .arg(format!("-O{}", level(compile.opt_level)))
-            .arg(format!("-Xptxas=-O{}", level(device_level)));
+            .args(ptxas_level(device_level, compile.flags));
         let command = match self.debug {
             true => command.arg("-g"),
             false => command,
@@ -122,13 +122,14 @@ pub fn registered_images(
     output: &Path,
     version: &str,
 ) -> Command {
-    let debug = flags.iter().any(|flag| DEBUG[..2].contains(&flag.as_str()));
+    let nvlink = nvlink_options(flags).map(|option| format!("-Xnvlink={option}"));
     Command::new(nvcc)
         // What it says of kernels is read here.
         .args(["-dlink", "-m64", "-no-compress", "-Xcompiler=-fPIC"])
         .args(generations(targets))
-        .args(debug.then_some("-G"))
+        .args(debugs(flags).then_some("-G"))
         .args(removes_kernels(version).then_some("-Xnvlink=-ignore-host-info"))
+        .args(nvlink)
         .args(objects)
         .arg("-o")
         .arg(output)
@@ -144,6 +145,33 @@ fn generations(targets: &[Target]) -> impl Iterator<Item = String> {
     })
 }
 
+/// Returns whether `flags` ask for device code that a debugger can follow.
+fn debugs(flags: &[String]) -> bool {
+    flags.iter().any(|flag| DEBUG[..2].contains(&flag.as_str()))
+}
+
+/// Returns what `flags` pass to `nvlink`. Compiles take these options and do nothing with them.
+fn nvlink_options(flags: &[String]) -> impl Iterator<Item = &str> {
+    const NAMES: [&str; 2] = ["-Xnvlink", "--nvlink-options"];
+    let mut flags = flags.iter();
+    std::iter::from_fn(move || {
+        loop {
+            let flag = flags.next()?;
+            let named = NAMES.iter().find_map(|name| flag.strip_prefix(name));
+            match named {
+                Some("") => return flags.next().map(String::as_str),
+                Some(value) if value.starts_with('=') => return value.strip_prefix('='),
+                _ => {}
+            }
+        }
+    })
+}
+
+/// The level of ptxas for device code. With code for debuggers ptxas has a level of its own and refuses others.
+fn ptxas_level(opt_level: &str, flags: &[String]) -> Option<String> {
+    (!debugs(flags)).then(|| format!("-Xptxas=-O{}", level(opt_level)))
+}
+
 /// ptxas has none for size.
 fn level(opt_level: &str) -> &str {
     match opt_level {
@@ -156,8 +184,9 @@ fn level(opt_level: &str) -> &str {
 /// folder `runtime` joins if it is called.
 #[must_use]
 pub fn link_options(runtime: Option<&Path>, flags: &[String]) -> Vec<std::ffi::OsString> {
-    let debug = flags.iter().any(|flag| DEBUG[..2].contains(&flag.as_str()));
-    let debug = debug.then(|| "-g".into());
+    let debug = debugs(flags).then(|| "-g".into());
+    // nvcc takes lists.
+    let options = nvlink_options(flags).flat_map(|options| options.split(','));
     let runtime = runtime.map(|folder| {
         let mut search = std::ffi::OsString::from("-L");
         search.push(folder);
@@ -166,6 +195,7 @@ pub fn link_options(runtime: Option<&Path>, flags: &[String]) -> Vec<std::ffi::O
     debug
         .into_iter()
         .chain(runtime.into_iter().flatten())
+        .chain(options.map(Into::into))
         .collect()
 }
 
@@ -233,7 +263,7 @@ mod tests {
         (compile.opt_level, compile.rdc) = ("0", false);
         assert_eq!(
             nvcc.cubin("sm_80", &compile).to_string(),
-            format!("nvcc -x cu -cubin -m64 -arch=sm_80 -rdc=false -Xptxas=-O0 -G {tail}")
+            format!("nvcc -x cu -cubin -m64 -arch=sm_80 -rdc=false -G {tail}")
         );
         // The same names in each build, from the first release on that can.
         (nvcc.version, compile.unit) = ("Cuda compilation tools, release 13.0, V13.0.88", "12ab");
@@ -248,6 +278,13 @@ mod tests {
         assert_eq!(link_options(None, &flags), ["-g"]);
         let runtime = Some(Path::new("/cuda/lib64"));
         assert_eq!(link_options(runtime, &[]), ["-L/cuda/lib64", "-lcudadevrt"]);
+        let own = ["-Xnvlink=-a,-b", "-O1", "--nvlink-options", "-c"].map(str::to_owned);
+        assert_eq!(link_options(None, &own), ["-a", "-b", "-c"]);
+        let (nvcc, out) = (Path::new("nvcc"), Path::new("images.o"));
+        let link = registered_images(nvcc, &[], &own, &[], out, "release 11.5,");
+        let line =
+            "nvcc -dlink -m64 -no-compress -Xcompiler=-fPIC -Xnvlink=-a,-b -Xnvlink=-c -o images.o";
+        assert_eq!(link.to_string(), line);
     }
 
     #[test]

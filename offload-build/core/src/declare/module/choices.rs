@@ -200,8 +200,9 @@ fn needs_rdc(settings: &Settings) -> bool {
     settings.text("register") == Some("deferred") || lists.iter().any(|key| settings.has_list(key))
 }
 
-/// Checks that the declared compiler supports the language and the other keys.
+/// Checks that the declared compiler supports the language and the other keys, and that no option is lost.
 pub(super) fn compiler(settings: &Settings, language: Language) -> Result<(), Error> {
+    flags(settings, language)?;
     let family = Family::of(Path::new(settings.text("compiler").unwrap_or_default()));
     let own = match family {
         Family::Clang => return Ok(()),
@@ -236,6 +237,45 @@ pub(super) fn compiler(settings: &Settings, language: Language) -> Result<(), Er
             let problem =
                 format!("without `rdc`, `nvcc` links no libraries, but `{key}` names some");
             return Err(settings.error_at("rdc", problem));
+        }
+    }
+    Ok(())
+}
+
+/// Options of nvcc, hipcc and clang that name processors.
+const PROCESSORS: [&str; 8] = [
+    "-arch",
+    "--gpu-architecture",
+    "-gencode",
+    "--generate-code",
+    "-code",
+    "--gpu-code",
+    "--offload-arch",
+    "--cuda-gpu-arch",
+];
+
+/// Checks that `flags` of a module of `language` have no options that other keys or decisions of ours undo: images for another
+/// processor would be built, and left out by the device link.
+fn flags(settings: &Settings, language: Language) -> Result<(), Error> {
+    if !matches!(language, Language::Hip | Language::Cuda) {
+        return Ok(());
+    }
+    for flag in settings.list("flags") {
+        let name = flag.split_once('=').map_or(flag.as_str(), |(name, _)| name);
+        if PROCESSORS.contains(&name) {
+            let hint = match PROCESSORS[..2].contains(&name) {
+                true => {
+                    "\nhint: nvcc's `-arch=sm_80` is `targets = [\"sm_80\", \"compute_80\"]`: an image, and PTX for newer GPUs"
+                }
+                false => "",
+            };
+            let problem =
+                format!("`{name}` in `flags` names a processor: `targets` does that{hint}");
+            return Err(settings.error_at("flags", problem));
+        }
+        if ["-cudart", "--cudart"].contains(&name) && language == Language::Cuda {
+            let problem = format!("`{name}` in `flags` has no effect: the key `cudart` does that");
+            return Err(settings.error_at("flags", problem));
         }
     }
     Ok(())
