@@ -141,6 +141,11 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
     let hint = "\nhint: nvcc accepts such calls: set `compiler = \"nvcc\"` for a module of these sources, or put the host \
         function into `#ifndef __CUDA_ARCH__`\n";
     assert!(error.contains(hint), "{error}");
+    let source = "extern \"C\" __global__ void k(int *x) { asm(\"{ .reg .b32 %lo; mov.b32 %lo, 3; mov.b32 %0, %lo; }\" : \"=r\"(*x)); }\n";
+    package.put("kernels/k.cu", source);
+    let error = package.fails(&mut script);
+    let hint = "\nhint: nvcc accepts a single `%` in front of registers: set `compiler = \"nvcc\"`, or write `%%`, which both accept\n";
+    assert!(error.contains(hint), "{error}");
     declare(
         &package,
         &format!("{CUDA}flags = [\"--expt-relaxed-constexpr\"]\n"),

@@ -395,3 +395,30 @@ fn takes_the_clang_of_a_tree_that_is_named_for_sources_that_use_it() {
         "/usr/bin/clang-22"
     );
 }
+
+#[test]
+fn says_how_to_install_device_libraries_that_clang_misses() {
+    let Some(package) = package(ONE) else {
+        return;
+    };
+    let _tree = Tree::new(&package, "rocm");
+    let error = package.fails(build(&package).env("ROCM_PATH", package.at("rocm")));
+    assert!(error.contains("cannot find ROCm device library"), "{error}");
+    let hint = "\nhint: install ROCm's device libraries (";
+    assert!(error.contains(hint), "{error}");
+    assert!(
+        error.contains(") or name their folder by HIP_DEVICE_LIB_PATH"),
+        "{error}"
+    );
+    if support::tool("llvm19", &["clang-19"]).is_none() {
+        return;
+    }
+    device_libraries::put(&package.at("rocm/amdgcn/bitcode"), "");
+    declare(
+        &package,
+        &ONE.replace("gfx1100", "gfx1201\"]\nflags = [\"-mcode-object-version=5"),
+    );
+    let error = package.fails(build(&package).env("ROCM_PATH", package.at("rocm")));
+    let hint = "\nhint: the device libraries are older than this processor: install a newer ROCm, or remove it from `targets`";
+    assert!(error.contains(hint), "{error}");
+}

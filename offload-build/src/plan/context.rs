@@ -43,6 +43,10 @@ const FOR_CUDA: &[(&str, &str)] = &[
          `#ifndef __CUDA_ARCH__`",
     ),
     (
+        "invalid % escape in inline assembly string",
+        "nvcc accepts a single `%` in front of registers: set `compiler = \"nvcc\"`, or write `%%`, which both accept",
+    ),
+    (
         "unknown argument",
         "clang compiles this module, so `flags` are its options: for those of nvcc set `compiler = \"nvcc\"`",
     ),

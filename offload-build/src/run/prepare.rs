@@ -14,6 +14,7 @@ use offload_build_core::error::{BuildPart, Error};
 use offload_build_core::installed::host::Host;
 use offload_build_core::installed::machine::{Machine, Registrar};
 use offload_build_core::installed::target_folder::shared_folder;
+use offload_build_core::process::install::Need;
 use std::path::{Path, PathBuf};
 
 /// A module that is ready to be built.
@@ -41,6 +42,10 @@ impl Prepared {
             )),
             None => error,
         };
+        let error = match device_library_hint(&error.to_string()) {
+            Some(hint) => error.with_line(format_args!("hint: {hint}")),
+            None => error,
+        };
         let compiles_for_gpus = !matches!(module.language, Language::OpenMp | Language::Prebuilt);
         let machine = self.machine.as_ref().filter(|_| compiles_for_gpus);
         let explain = |machine: &Machine| machine.compiler.explain(module, &machine.answers);
@@ -49,6 +54,20 @@ impl Prepared {
             None => error,
         }
     }
+}
+
+/// Returns what to do if clang did not find ROCm's device libraries.
+fn device_library_hint(error: &str) -> Option<String> {
+    let (_, what) = error.split_once("cannot find ROCm device library")?;
+    if what.starts_with(" for gfx") {
+        return Some("the device libraries are older than this processor: install a newer ROCm, or remove it from `targets`".to_owned());
+    }
+    what.starts_with(';').then(|| {
+        format!(
+            "{} or name their folder by HIP_DEVICE_LIB_PATH",
+            Need::DeviceLibraries.install(None)
+        )
+    })
 }
 
 /// Plans `module`, one of `modules` of its package.
