@@ -141,6 +141,15 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
     let hint = "\nhint: nvcc accepts such calls: set `compiler = \"nvcc\"` for a module of these sources, or put the host \
         function into `#ifndef __CUDA_ARCH__`\n";
     assert!(error.contains(hint), "{error}");
+    let source = "#ifdef __CUDA_ARCH__\n__device__ int f() { return 1; }\n#else\nint f() { return 1; }\n#endif\n\
+        extern \"C\" __global__ void k(int *x) { *x = f(); }\n";
+    package.put("kernels/k.cu", source);
+    declare(&package, &format!("{CUDA}host = true\n"));
+    let error = package.fails(&mut script);
+    let hint = "\nhint: nvcc does not compile kernels for the host: set `compiler = \"nvcc\"` for a module of these sources, or \
+        declare the function `__host__ __device__`\n";
+    assert!(error.contains(hint), "{error}");
+    declare(&package, CUDA);
     let source = "extern \"C\" __global__ void k(int *x) { asm(\"{ .reg .b32 %lo; mov.b32 %lo, 3; mov.b32 %0, %lo; }\" : \"=r\"(*x)); }\n";
     package.put("kernels/k.cu", source);
     let error = package.fails(&mut script);

@@ -43,6 +43,11 @@ const FOR_CUDA: &[(&str, &str)] = &[
          `#ifndef __CUDA_ARCH__`",
     ),
     (
+        "call to __host__ function from __",
+        "nvcc does not compile kernels for the host: set `compiler = \"nvcc\"` for a module of these sources, or declare the \
+         function `__host__ __device__`",
+    ),
+    (
         "invalid % escape in inline assembly string",
         "nvcc accepts a single `%` in front of registers: set `compiler = \"nvcc\"`, or write `%%`, which both accept",
     ),
