@@ -135,6 +135,11 @@ pub(crate) fn kernel(function: TokenStream) -> Result<Kernel, SyntaxError> {
             word.span(),
         ));
     };
+    // rustc reports it only in builds for GPUs.
+    if !name.to_string().is_ascii() {
+        let message = "expected an ASCII name of a kernel: it is the name of a symbol";
+        return Err(SyntaxError::new(message, name.span()));
+    }
     at += 2;
 
     if is_punct(tokens.get(at), '<') {

@@ -40,6 +40,9 @@ where //~ a kernel cannot have a `where` clause
 }
 
 #[kernel]
+fn größe(item: &Item) {} //~ expected an ASCII name of a kernel
+
+#[kernel]
 fn result(item: &Item, x: &[f32]) -> f32 { //~ a kernel cannot return a value
     x[0]
 }

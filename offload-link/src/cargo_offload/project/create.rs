@@ -325,6 +325,12 @@ impl SourceOption {
             // The package may lie elsewhere.
             false => {
                 let path = fs::canonicalize(source).unwrap_or_else(|_| PathBuf::from(source));
+                // A URL is that of the repository; a folder can be it, too.
+                let in_repository = path.join("offload-build");
+                let path = match in_repository.join("Cargo.toml").is_file() {
+                    true => in_repository,
+                    false => path,
+                };
                 let path = match is_build {
                     true => path,
                     false => path.with_file_name(name),
@@ -428,6 +434,27 @@ mod tests {
         let new = manifest.document.to_string();
         let with_features = expected.replace(" }\n", ", features = [\"gpu\"] }");
         assert!(new.contains(&with_features), "{new}");
+    }
+
+    #[test]
+    fn takes_the_crates_from_a_folder_of_the_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        let repository = folder.path().canonicalize().unwrap();
+        fs::create_dir(repository.join("offload-build")).unwrap();
+        fs::write(repository.join("offload-build/Cargo.toml"), "").unwrap();
+        let source = SourceOption {
+            offload_build: Some(repository.display().to_string()),
+        };
+        let mut manifest = manifest("[package]\nname = \"pack\"\n");
+        manifest.add(&templates::HIP, &source).unwrap();
+        let new = manifest.document.to_string();
+        for name in ["offload-build", "offload-device"] {
+            let path = repository.join(name).display().to_string();
+            assert!(
+                new.contains(&format!("{name} = {{ path = {path:?}")),
+                "{new}"
+            );
+        }
     }
 
     #[test]
