@@ -336,6 +336,13 @@ fn shows_messages_of_rustc(package: &Package, cuda: &Path, source: &str) {
             ],
         ),
         (
+            source.replace("#![no_std]", "#![no_std]\nextern crate alloc;"),
+            &[
+                "can't find crate for `alloc`",
+                "hint: kernels have no heap: use arrays",
+            ],
+        ),
+        (
             source.replace("a: f32, x: &[f32]", "a: f32, x: &mut [f32]"),
             &["`&mut [f32]` cannot be an argument of a kernel"],
         ),

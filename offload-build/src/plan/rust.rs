@@ -23,11 +23,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Hints for what rustc says of a crate of kernels.
-const HINTS: &[(&str, &str)] = &[(
-    "can't find crate for `std`",
-    "kernels have no `std`: write `#![no_std]` at the top of the crate, and turn off the feature `std` of the crates that it \
-     depends on",
-)];
+const HINTS: &[(&str, &str)] = &[
+    (
+        "can't find crate for `std`",
+        "kernels have no `std`: write `#![no_std]` at the top of the crate, and turn off the feature `std` of the crates that it \
+         depends on",
+    ),
+    (
+        "can't find crate for `alloc`",
+        "kernels have no heap: use arrays, and turn off the feature `alloc` of the crates that the crate depends on",
+    ),
+];
 
 /// Stages that make the bitcode of a crate of kernels, in their order. Steps of several targets go into the same ones.
 #[derive(Debug, Default)]
