@@ -430,6 +430,13 @@ fn says_what_nvcc_does_not_do() {
             "Cargo.toml:9:1: `--cudart` in `flags` has no effect: the key `cudart` does that"
         );
     }
+    assert_eq!(
+        fails(&format!(
+            "{KEYS}{TARGETS}flags = [\"--compress-mode=size\"]\n"
+        )),
+        "Cargo.toml:9:1: `--compress-mode` in `flags` has no effect: images are not compressed, because the build reads what they \
+         say of kernels"
+    );
     let error = fails(&format!("{KEYS}targets = [\"sm_20\"]\n"));
     assert!(
         error.contains("Unsupported gpu architecture 'sm_20'"),

@@ -273,8 +273,15 @@ fn flags(settings: &Settings, language: Language) -> Result<(), Error> {
                 format!("`{name}` in `flags` names a processor: `targets` does that{hint}");
             return Err(settings.error_at("flags", problem));
         }
-        if ["-cudart", "--cudart"].contains(&name) && language == Language::Cuda {
-            let problem = format!("`{name}` in `flags` has no effect: the key `cudart` does that");
+        let reason = match name {
+            "-cudart" | "--cudart" => "the key `cudart` does that",
+            "-compress-mode" | "--compress-mode" | "-compress-all" | "--compress-all" => {
+                "images are not compressed, because the build reads what they say of kernels"
+            }
+            _ => continue,
+        };
+        if language == Language::Cuda {
+            let problem = format!("`{name}` in `flags` has no effect: {reason}");
             return Err(settings.error_at("flags", problem));
         }
     }
