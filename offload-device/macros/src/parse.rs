@@ -129,17 +129,7 @@ pub(crate) fn kernel(function: TokenStream) -> Result<Kernel, SyntaxError> {
     let visibility = tokens[start..at].iter().cloned().collect();
 
     let word = function_word(&tokens[at..])?;
-    let Some(TokenTree::Ident(name)) = tokens.get(at + 1) else {
-        return Err(SyntaxError::new(
-            "expected the name of a kernel",
-            word.span(),
-        ));
-    };
-    // rustc reports it only in builds for GPUs.
-    if !name.to_string().is_ascii() {
-        let message = "expected an ASCII name of a kernel: it is the name of a symbol";
-        return Err(SyntaxError::new(message, name.span()));
-    }
+    let name = symbol_name(tokens.get(at + 1), word)?;
     at += 2;
 
     if is_punct(tokens.get(at), '<') {
@@ -189,6 +179,27 @@ pub(crate) fn kernel(function: TokenStream) -> Result<Kernel, SyntaxError> {
         others,
         body: body.clone(),
     })
+}
+
+/// Returns the name of a kernel, which follows a word.
+fn symbol_name<'t>(
+    token: Option<&'t TokenTree>,
+    word: &TokenTree,
+) -> Result<&'t Ident, SyntaxError> {
+    let Some(TokenTree::Ident(name)) = token else {
+        return Err(SyntaxError::new(
+            "expected the name of a kernel",
+            word.span(),
+        ));
+    };
+    // rustc reports it only in builds for GPUs.
+    match name.to_string().is_ascii() {
+        true => Ok(name),
+        false => {
+            let message = "expected an ASCII name of a kernel: it is the name of a symbol";
+            Err(SyntaxError::new(message, name.span()))
+        }
+    }
 }
 
 /// Returns the `fn` with which the tokens begin.
