@@ -29,8 +29,9 @@ impl SymbolHints {
         if let Some((_, hint)) = self.others.iter().find(|(word, _)| has(&[word])) {
             return (*hint).to_owned();
         }
-        // The second is of ptxas.
-        if !has(&["undefined", "Unresolved extern"]) {
+        // The second is of ptxas. A linker that crashes prints its command line.
+        let is_undefined = output.replace("--no-undefined", "").contains("undefined");
+        if !is_undefined && !has(&["Unresolved extern"]) {
             return String::new();
         }
         let hint = match &self.library {

@@ -129,6 +129,9 @@ fn hints_at_undefined_symbols_that_the_program_tells_of() {
     // Its command line is not what it tells.
     let error = fails("exit 1 # --no-undefined");
     assert!(!error.contains("hint"), "{error}");
+    // Nor is that of a linker that crashes.
+    let error = fails("echo 'Program arguments: ld.lld --no-undefined' >&2; exit 1");
+    assert!(!error.contains("hint"), "{error}");
 }
 
 #[test]
