@@ -192,15 +192,20 @@ fn symbol_name<'t>(
             word.span(),
         ));
     };
-    // rustc reports it only in builds for GPUs.
-    match name.to_string().is_ascii() {
-        true => Ok(name),
-        false => {
-            let message = "expected an ASCII name of a kernel: it is the name of a symbol";
-            Err(SyntaxError::new(message, name.span()))
-        }
-    }
+    let text = name.to_string();
+    let message = if !text.is_ascii() {
+        // rustc reports it only in builds for GPUs.
+        "expected an ASCII name of a kernel: it is the name of a symbol"
+    } else if CALLED_BY_COMPILERS.contains(&text.as_str()) {
+        "expected another name of a kernel: compilers call a function of this name"
+    } else {
+        return Ok(name);
+    };
+    Err(SyntaxError::new(message, name.span()))
 }
+
+/// Functions of `core` that compilers call. A kernel of such a name would be missing from the image.
+const CALLED_BY_COMPILERS: [&str; 6] = ["memcpy", "memmove", "memset", "memcmp", "bcmp", "strlen"];
 
 /// Returns the `fn` with which the tokens begin.
 fn function_word(tokens: &[TokenTree]) -> Result<&TokenTree, SyntaxError> {

@@ -43,6 +43,9 @@ where //~ a kernel cannot have a `where` clause
 fn größe(item: &Item) {} //~ expected an ASCII name of a kernel
 
 #[kernel]
+fn memcmp(item: &Item) {} //~ expected another name of a kernel: compilers call a function of this name
+
+#[kernel]
 fn result(item: &Item, x: &[f32]) -> f32 { //~ a kernel cannot return a value
     x[0]
 }
