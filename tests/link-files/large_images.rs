@@ -179,6 +179,7 @@ fn write_small_bundle(place: &Place) {
 }
 
 #[test]
+#[ignore = "`make test-all`: compresses and unpacks 128 MiB many times; the other tests of this file are shorter"]
 fn links_and_unbundles_compressed_bundles_in_little_memory() {
     let place = place();
     write_small_bundle(&place);
@@ -244,6 +245,7 @@ fn packs_links_and_extracts_compressed_offload_binaries_in_little_memory() {
 }
 
 #[test]
+#[ignore = "`make test-all`: compresses and unpacks 128 MiB many times; the other tests of this file are shorter"]
 fn prunes_and_recompresses_contents_in_little_memory() {
     let place = place();
     let ids = [
