@@ -3,7 +3,7 @@
 use offload_device::Grid;
 use offload_device::gpu::{Api, Buffer, Device, Error, Module, Stream};
 
-use crate::stand_in::{CUDA_IMAGE, HIP_IMAGE, StandIn, with_library, with_stand_ins};
+use crate::stand_in::{CUDA_IMAGE, HIP_IMAGE, StandIn, cuda_without, with_library, with_stand_ins};
 use crate::{large, missing, saxpy};
 
 /// Does everything that a program can do, up to the first error.
@@ -280,4 +280,26 @@ fn reports_that_hip_finds_no_gpu() {
             );
         },
     );
+}
+
+/// A function that few programs call may be missing.
+#[test]
+fn loads_libraries_without_variables_of_modules() {
+    let name = "errors::loads_libraries_without_variables_of_modules";
+    let library = match std::env::var("GPU_TEST_LIBRARY") {
+        Ok(library) => library,
+        Err(_) => match cuda_without("cuModuleGetGlobal_v2") {
+            Some(library) => library.display().to_string(),
+            None => return,
+        },
+    };
+    with_library(name, Api::Cuda, &library, || {
+        let stream = Stream::new(&Device::new(Api::Cuda, 0).unwrap()).unwrap();
+        // SAFETY: the stand-in does not read the image.
+        let module = unsafe { Module::load(&stream, CUDA_IMAGE) }.unwrap();
+        module.kernel("saxpy").unwrap();
+        let error = module.variable("filter").unwrap_err().to_string();
+        let expected = "has no function `cuModuleGetGlobal_v2`";
+        assert!(error.contains(expected), "{error}");
+    });
 }

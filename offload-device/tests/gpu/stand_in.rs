@@ -58,6 +58,22 @@ pub(crate) fn with_library(name: &str, api: Api, path: &str, test: impl Fn()) {
     }
 }
 
+/// Returns a stand-in for CUDA's driver without one of its functions.
+pub(crate) fn cuda_without(function: &str) -> Option<PathBuf> {
+    let whole = library(Api::Cuda)?;
+    let cuda = env::var_os("CUDA_PATH").unwrap_or_else(|| "/usr/local/cuda".into());
+    let part = whole.with_file_name(format!("libcuda-without-{function}.so"));
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-o"])
+        .arg(&part)
+        .arg(format!("-D{function}=another_function"))
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/support/gpu_driver.c"))
+        .arg("-I")
+        .arg(Path::new(&cuda).join("include"));
+    assert!(cc.status().unwrap().success());
+    Some(part)
+}
+
 fn child(name: &str) -> Command {
     let mut child = Command::new(env::current_exe().unwrap());
     child.args(["--exact", name, "--nocapture", "--test-threads=1"]);
