@@ -264,7 +264,8 @@ impl Build {
         self.choice("container", container)
     }
 
-    /// Compresses a HIP module's bundle: `zstd`, `zlib`, either with a level (`zstd:19`), or `none`.
+    /// Compresses the images in a bundle or a CUDA fat binary: `zstd`, `zlib`, either with a level (`zstd:19`), `lz4`, or
+    /// `none`.
     #[must_use]
     pub fn compress(self, compress: &str) -> Self {
         self.text("compress", compress)

@@ -1,12 +1,16 @@
-//! Errors of unpacking.
+//! Unpacking, and its errors.
 
 use std::error::Error as StdError;
+use std::fmt;
+use std::path::Path;
 
 use offload_build_core::error::Error;
 use offload_formats::container::FindError;
 use offload_formats::container::bundled::BundledEntryError;
 use offload_formats::container::decompression_limit::VARIABLE;
 use offload_formats::container::device_library::DeviceLibraryError;
+use offload_formats::format::bytes::ReadAt;
+use offload_formats::format::fatbin::{FatbinEntry, FatbinUnpackError, FatbinUnpacker};
 
 /// An error of reading images, which may be compressed.
 pub(crate) trait UnpackingProblem: StdError + Send + Sync + 'static {
@@ -33,7 +37,7 @@ macro_rules! unpacking_problems {
 unpacking_problems!(BundledEntryError, DeviceLibraryError, FindError);
 
 /// Images of `path` that cannot be read. The hint says how to allow more, or where to make room.
-pub(crate) fn unpacking(path: &std::path::Path, problem: impl UnpackingProblem) -> Error {
+pub(crate) fn unpacking(path: &Path, problem: impl UnpackingProblem) -> Error {
     let problem: Box<dyn StdError + Send + Sync> = match (problem.is_limit(), problem.is_output()) {
         (true, _) => format!("{problem}\nhint: {VARIABLE}=<size> allows more [OFF704]").into(),
         (_, true) => {
@@ -43,3 +47,41 @@ pub(crate) fn unpacking(path: &std::path::Path, problem: impl UnpackingProblem) 
     };
     Error::because(path.display(), problem)
 }
+
+/// Returns the bytes of an image of a fat binary in the file `path`.
+pub(crate) fn unpacked_image<'s, 'd: 's, R: ReadAt<'d>>(
+    unpacker: &'s mut FatbinUnpacker<R>,
+    entry: &FatbinEntry,
+    path: &Path,
+) -> Result<&'s [u8], Error> {
+    let image = unpacker.image(entry);
+    image.map_err(|problem| {
+        let image = entry.to_string();
+        unpacking(path, PackedImageError { image, problem })
+    })
+}
+
+/// An image of a fat binary that cannot be unpacked.
+#[derive(Debug)]
+struct PackedImageError {
+    image: String,
+    problem: FatbinUnpackError,
+}
+
+impl UnpackingProblem for PackedImageError {
+    fn is_limit(&self) -> bool {
+        matches!(self.problem, FatbinUnpackError::Limit { .. })
+    }
+
+    fn is_output(&self) -> bool {
+        false
+    }
+}
+
+impl fmt::Display for PackedImageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of a CUDA fat binary: {}", self.image, self.problem)
+    }
+}
+
+impl StdError for PackedImageError {}

@@ -434,8 +434,7 @@ fn says_what_nvcc_does_not_do() {
         fails(&format!(
             "{KEYS}{TARGETS}flags = [\"--compress-mode=size\"]\n"
         )),
-        "Cargo.toml:9:1: `--compress-mode` in `flags` has no effect: images are not compressed, because the build reads what they \
-         say of kernels"
+        "Cargo.toml:9:1: `--compress-mode` in `flags` has no effect: the key `compress` does that"
     );
     let error = fails(&format!("{KEYS}targets = [\"sm_20\"]\n"));
     assert!(

@@ -4,6 +4,7 @@ use crate::support;
 
 use offload_formats::format::bundle::{self, BundleImage};
 use offload_formats::format::compressed_bundle::{Compression, compress};
+use offload_formats::format::fatbin;
 use offload_formats::format::offload_binary::{self, Method, NewBinaryEntry, OffloadBinaryVersion};
 use offload_formats::format::pieces;
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
@@ -43,7 +44,12 @@ fn takes_ptx_and_cubins_out_of_fat_binaries() {
         ("kind=elf,sm=90", &*package.at("images/k.cubin")),
         ("kind=ptx,sm=90", &*package.at("images/k.ptx")),
     ];
-    for (name, options) in [("some", &[][..]), ("all", &["--compress-all"])] {
+    for (name, options) in [
+        ("some", &[][..]),
+        ("all", &["--compress-all"]),
+        ("lz4", &["--compress-all", "--compress-mode=speed"]),
+        ("group", &["--compress-all", "--concat"]),
+    ] {
         let compressed = theirs(&cuda, &package, options, &files);
         fs::write(package.at(&format!("images/{name}.fatbin")), compressed).unwrap();
     }
@@ -64,20 +70,35 @@ fn takes_ptx_and_cubins_out_of_fat_binaries() {
             "{source}"
         );
     }
-    // What nobody asks for may be compressed.
-    builds("\"images/some.fatbin\"", &["sm_90"]);
-    assert!(fs::read(image(&package, "sm_90")).unwrap() == cubin);
-    for (name, target, which) in [
-        ("some", "compute_90", "image 1 (PTX for sm_90)"),
-        ("all", "sm_90", "image 0 (cubin for sm_90)"),
-    ] {
-        let error = package.fails(&mut build(&format!("\"images/{name}.fatbin\""), &[target]));
-        let expected = format!(
-            "module `kernels`: no image for `{target}`: {which} of `images/{name}.fatbin` is compressed [OFF510]\n\
-             hint: `nvcc --no-compress` or `fatbinary --compress=false` writes it as it is; "
+    // Compressed ones, alone and together.
+    for name in ["some", "all", "lz4", "group"] {
+        fs::remove_dir_all(package.at(OUT)).unwrap();
+        builds(&format!("\"images/{name}.fatbin\""), &names);
+        assert!(images(&package) == plain, "{name}");
+        assert!(
+            fs::read(image(&package, "sm_90")).unwrap() == cubin,
+            "{name}"
         );
-        assert!(error.starts_with(&expected), "{error}");
     }
+    // One that cannot be unpacked is an error for whoever asks for it.
+    let mut damaged = fs::read(package.at("images/some.fatbin")).unwrap();
+    let entries = fatbin::parse(&damaged[..], 0..damaged.len() as u64).unwrap();
+    let text_of = usize::try_from(entries[1].image.start).unwrap();
+    damaged[text_of..text_of + 4].fill(0);
+    fs::write(package.at("images/damaged.fatbin"), damaged).unwrap();
+    builds("\"images/damaged.fatbin\"", &["sm_90"]);
+    assert!(fs::read(image(&package, "sm_90")).unwrap() == cubin);
+    let error = package.fails(&mut build("\"images/damaged.fatbin\"", &["compute_90"]));
+    let expected = "module `kernels`: no image for `compute_90` [OFF510]: images/damaged.fatbin: PTX for sm_90 of a CUDA fat \
+                    binary: the zstd frame is damaged: ";
+    assert!(error.starts_with(expected), "{error}");
+    let mut limited = build("\"images/lz4.fatbin\"", &["sm_90"]);
+    let error = package.fails(limited.env("OFFLOAD_MAX_DECOMPRESSED_SIZE", "1K"));
+    assert!(
+        error.starts_with("module `kernels`: no image for `sm_90` [OFF510]: images/lz4.fatbin: cubin for sm_90 of a CUDA fat binary: ")
+            && error.contains(" exceeds the limit 0x400\nhint: OFFLOAD_MAX_DECOMPRESSED_SIZE=<size> allows more [OFF704]"),
+        "{error}"
+    );
     let error = package.fails(&mut build("\"images/plain.fatbin\"", &["compute_80"]));
     let expected = "module `kernels`: no image for `compute_80`: `images/plain.fatbin` has nvptx64-nvidia-cuda sm_90, \
                     nvptx64-nvidia-cuda sm_90 (PTX) [OFF510]\nhint: ";

@@ -1,4 +1,5 @@
-//! What is unpacked from CUDA's fat binaries, against what `cuobjdump` extracts from the same file.
+//! What is unpacked from CUDA's fat binaries, against what `cuobjdump` extracts from the same file, and what it extracts from
+//! those that are compressed here.
 
 use crate::support;
 
@@ -7,8 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use offload_formats::container::fatbin::{FatbinImage, compressed_cuda_fatbin};
 use offload_formats::format::bytes::ReadCache;
-use offload_formats::format::fatbin::{FatbinCompression, FatbinKind, FatbinUnpacker, walk};
+use offload_formats::format::fatbin::{
+    FatbinCompression, FatbinCompressor, FatbinKind, FatbinUnpacker, walk,
+};
+use offload_formats::format::pieces;
 use support::Random;
 
 const KERNELS: &str = include_str!("../kernels_cuda/kernels.ptx");
@@ -33,18 +38,7 @@ fn unpacks_what_cuobjdump_extracts() {
     let Some([ptxas, fatbinary, cuobjdump]) = tools() else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    for (processor, version) in PROCESSORS {
-        let head = format!(".version {version}\n.target sm_{processor}\n.address_size 64\n");
-        let (text, cubin) = (
-            file(&folder, processor, "ptx"),
-            file(&folder, processor, "elf"),
-        );
-        fs::write(&text, head + KERNELS).unwrap();
-        let mut command = Command::new(&ptxas);
-        command.arg(format!("-arch=sm_{processor}")).arg(&text);
-        support::run(command.arg("-o").arg(&cubin));
-    }
+    let folder = assembled(&ptxas);
     let mut random = Random::new();
     let mut methods = [0; 3];
     let mut groups = 0;
@@ -83,6 +77,105 @@ fn unpacks_what_cuobjdump_extracts() {
     }
     println!("stored, lz4, zstd: {methods:?}; in groups: {groups}");
     assert!(methods.iter().all(|count| *count > 8) && groups > 8);
+}
+
+#[test]
+fn compresses_as_nvidias_tool_does() {
+    let Some([ptxas, fatbinary, cuobjdump]) = tools() else {
+        return;
+    };
+    let folder = assembled(&ptxas);
+    let images = PROCESSORS.iter().flat_map(|(processor, _)| {
+        let read = |kind| fs::read(file(&folder, processor, kind)).unwrap();
+        [
+            (format!("sm_{processor}"), read("elf")),
+            (format!("compute_{processor}"), read("ptx")),
+        ]
+    });
+    let images: Vec<(String, Vec<u8>)> = images.collect();
+    let contents: Vec<&[u8]> = images.iter().map(|(_, image)| &**image).collect();
+    let zstd = |level| FatbinCompressor::Zstd { level };
+    let cases = [
+        ("speed", FatbinCompressor::Lz4, FatbinCompression::Lz4),
+        ("balance", zstd(None), FatbinCompression::Zstd),
+        ("size", zstd(Some(19)), FatbinCompression::Zstd),
+    ];
+    for (mode, compressor, method) in cases {
+        let ours: Vec<FatbinImage<'_>> = images
+            .iter()
+            .map(|(processor, image)| FatbinImage {
+                processor,
+                image: &**image,
+            })
+            .collect();
+        let ours = compressed_cuda_fatbin(&ours, compressor).unwrap();
+        assert_eq!(ours.images, []);
+        let ours = pieces::to_bytes(&ours.pieces, &contents).unwrap();
+        let packed = folder.path().join(format!("{mode}.ours"));
+        fs::write(&packed, &ours).unwrap();
+        let (mut methods, mut groups) = ([0; 3], 0);
+        let unpacked = unpacked(&packed, &mut methods, &mut groups);
+        assert_eq!(unpacked, extracted(&cuobjdump, &packed), "{mode}");
+        assert_eq!((unpacked.len(), groups), (images.len(), 0));
+        let theirs = folder.path().join(format!("{mode}.theirs"));
+        let mut command = Command::new(&fatbinary);
+        command
+            .args(["-64", "--compress-all", "--create"])
+            .arg(&theirs);
+        command.arg(format!("--compress-mode={mode}"));
+        for (processor, _) in PROCESSORS {
+            for kind in ["elf", "ptx"] {
+                let path = file(&folder, processor, kind);
+                let path = path.display();
+                command.arg(format!("--image3=kind={kind},sm={processor},file={path}"));
+            }
+        }
+        support::run(&mut command);
+        let theirs = fs::read(&theirs).unwrap();
+        println!("{mode}: {} bytes here, {} there", ours.len(), theirs.len());
+        // All that is not compressed, and sizes that do not depend on how well it is.
+        assert_eq!(described(&ours), described(&theirs), "{mode}");
+        let compressed = described(&ours).into_iter();
+        let compressed = compressed.map(|image| image.1).collect::<Vec<_>>();
+        assert_eq!(compressed, vec![Some(method); images.len()], "{mode}");
+        assert!(ours.len() * 10 < theirs.len() * 11, "{mode}");
+    }
+}
+
+/// Returns of each image its kind and processor, its method, its uncompressed size, and its header without the sizes of what
+/// is compressed.
+fn described(fatbin: &[u8]) -> Vec<(String, Option<FatbinCompression>, u64, Vec<u8>)> {
+    const HEADER: usize = 64;
+    let mut images = Vec::new();
+    let mut start = 16;
+    for found in walk(fatbin, 0..fatbin.len() as u64) {
+        for entry in found.unwrap().entries {
+            let mut header = fatbin[start..entry.image.start as usize].to_vec();
+            assert!(header.len() >= HEADER);
+            header[0x08..0x14].fill(0);
+            let (name, size) = (entry.to_string(), entry.uncompressed_size);
+            images.push((name, entry.compression, size, header));
+            start = entry.image.end as usize;
+        }
+    }
+    images
+}
+
+/// Makes a folder with the kernels for each processor, as PTX and assembled.
+fn assembled(ptxas: &Path) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (processor, version) in PROCESSORS {
+        let head = format!(".version {version}\n.target sm_{processor}\n.address_size 64\n");
+        let (text, cubin) = (
+            file(&folder, processor, "ptx"),
+            file(&folder, processor, "elf"),
+        );
+        fs::write(&text, head + KERNELS).unwrap();
+        let mut command = Command::new(ptxas);
+        command.arg(format!("-arch=sm_{processor}")).arg(&text);
+        support::run(command.arg("-o").arg(&cubin));
+    }
+    folder
 }
 
 fn tools() -> Option<[PathBuf; 3]> {

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use object::{Object, ObjectSection, SectionFlags};
+use offload_formats::format::fatbin::{self, FatbinCompression, FatbinUnpacker};
 
 /// Runtimes of HIP, CUDA and OpenMP. Each says where it finds the bytes of the file of its kind.
 const RUNTIME: &str = r#"
@@ -672,5 +673,40 @@ fn compresses_for_every_runtime_that_reads_compressed_bundles() {
         let bundle = place.read("bundle");
         assert_eq!(&bundle[..4], b"CCOB", "{name} {llvm}");
         assert_eq!(bundle[4..6], version.to_le_bytes(), "{name} {llvm}");
+    }
+}
+
+/// Drivers before CUDA 12.4 read LZ4 alone. LLVM's tool compresses bundles of HIP only.
+#[test]
+fn compresses_images_of_cuda_for_every_driver() {
+    let Some(place) = Place::new() else { return };
+    let cubin = include_bytes!("../golden/cuda-13.5/kernels.cubin");
+    fs::write(place.path("k.cubin"), cubin).unwrap();
+    let tool = env!("CARGO_BIN_EXE_offload-link");
+    std::os::unix::fs::symlink(tool, place.path("clang-linker-wrapper")).unwrap();
+    let lz4 = Some(FatbinCompression::Lz4);
+    for (name, options, method) in [
+        (tool, &["--compress", "--compression-level=9"][..], lz4),
+        (tool, &[], None),
+        ("./clang-linker-wrapper", &["--compress"], None),
+    ] {
+        let mut link = place.command(name);
+        link.args(["--emit-fatbin-only", "-o", "fatbin"])
+            .args(options);
+        link.args([
+            "--linker-path=/usr/bin/ld.bfd",
+            "--override-image=cuda=k.cubin",
+        ]);
+        support::run(link.arg("main.o"));
+        let packed = place.read("fatbin");
+        let entries = fatbin::parse(&*packed, 0..packed.len() as u64).unwrap();
+        let [entry] = &entries[..] else {
+            panic!("{entries:?}");
+        };
+        assert_eq!(entry.to_string(), "cubin for sm_90");
+        assert_eq!(entry.compression, method, "{name} {options:?}");
+        let mut unpacker = FatbinUnpacker::new(&*packed, 1 << 20);
+        assert!(unpacker.image(entry).unwrap().starts_with(cubin));
+        assert_eq!(packed.len() * 2 < cubin.len(), method.is_some());
     }
 }

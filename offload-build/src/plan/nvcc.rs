@@ -15,7 +15,7 @@ use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
 use offload_build_core::compile::nvcc::{self, Nvcc};
 use offload_build_core::declare::language::ImageSources;
-use offload_build_core::declare::module::{Flags, Module, Target};
+use offload_build_core::declare::module::{Flags, ImageCompression, Module, Target};
 use offload_build_core::error::Error;
 use offload_build_core::files;
 use offload_build_core::process::launcher::Start;
@@ -71,6 +71,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         module: module.name.clone(),
         parts,
         skipped: Vec::new(),
+        decompressed: module.decompressed,
         host,
         anchor: format!("{}_anchor", context.unique),
         own: own.clone(),
@@ -94,9 +95,9 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
 fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> Task {
     let output = context.folder(module).join("images.o");
     let (program, part) = (&context.compiler.program, files::part(&output));
-    let flags = &module.own.flags;
+    let how = (module.own.flags.as_slice(), module.compress);
     let version = &context.compiler.version;
-    let command = nvcc::registered_images(program, &module.targets, flags, objects, &part, version);
+    let command = nvcc::registered_images(program, &module.targets, how, objects, &part, version);
     Task {
         title: "device link for all targets".to_owned(),
         commands: vec![command],
@@ -140,7 +141,7 @@ fn compiles(module: &Module, context: &Context<'_>) -> (Stage, Vec<PathBuf>) {
                     debug: clang.debug,
                     version: &context.compiler.version,
                 };
-                nvcc.object(&module.targets, device_level, compile)
+                nvcc.object(&module.targets, device_level, module.compress, compile)
             },
         )));
         objects.push(output);
@@ -171,6 +172,15 @@ fn check(module: &Module, context: &Context<'_>) -> Result<HostFormat, Error> {
     if module.has_libraries() {
         return Err(Error::new(format_args!(
             "module `{name}`: `nvcc` links no libraries of device code (`archives`, `link`) into host objects\n{hint}"
+        )));
+    }
+    if let ImageCompression::Zstd(_) = module.compress
+        && !nvcc::has_modes(&context.compiler.version)
+    {
+        return Err(Error::new(format_args!(
+            "module `{name}`: `compress = \"zstd\"` needs nvcc of CUDA 12.8 or later, found {}\n\
+             hint: `lz4` works with this one",
+            context.compiler.version
         )));
     }
     // Levels are the same for all targets, and no table has one.

@@ -61,6 +61,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         module: module.name.clone(),
         parts,
         skipped: code.skipped.clone(),
+        decompressed: module.decompressed,
         host: form,
         anchor: format!("{}_anchor", context.unique),
         own: own.clone(),

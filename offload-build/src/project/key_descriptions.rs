@@ -76,9 +76,6 @@ const WITH_SOURCES: &[&str] = &["openmp", "hip", "cuda", "bitcode", "prebuilt"];
 /// Languages whose images `offload-build` makes.
 const COMPILED: &[&str] = &["openmp", "hip", "cuda", "bitcode", "rust"];
 
-/// Languages whose images may be in a HIP bundle.
-const BUNDLED: &[&str] = &["hip", "bitcode", "rust", "prebuilt"];
-
 /// Languages whose modules may be without host code.
 const GPU_IMAGES: &[&str] = &["hip", "cuda", "bitcode", "rust", "prebuilt"];
 
@@ -159,8 +156,8 @@ const DESCRIPTIONS: &[Row] = &[
     (
         "compress",
         "`none`",
-        BUNDLED,
-        "Compression of a HIP module's bundle: `none`, `zlib`, `zstd`, with a level after a colon, as in `zstd:19`.",
+        GPU_IMAGES,
+        "Compression of the images in a bundle or a CUDA fat binary: `none`, `lz4`, `zlib`, `zstd`; the last two with a level after a colon, as in `zstd:19`.",
     ),
     (
         "embed",

@@ -7,24 +7,24 @@ use crate::steps::host_objects::own::{Own, stub_of};
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::images::{Images, no_kernel};
 use crate::steps::step::{Done, Made, Step};
+use crate::unpacking::unpacked_image;
 use offload_build_core::declare::language::Language;
 use offload_build_core::declare::skipped::Skipped;
 use offload_build_core::error::{self, Error};
 use offload_build_core::files;
 use offload_build_core::readable::Readable;
 use offload_formats::by_name::ByName;
+use offload_formats::container::decompression_limit::DecompressionLimit;
 use offload_formats::container::elf::Elf;
 use offload_formats::container::kernels::source_name;
 use offload_formats::container::{definitions, symbols};
-use offload_formats::format::bytes::ReadAt;
-use offload_formats::format::fatbin::{self, FatbinKind};
+use offload_formats::format::fatbin::{self, FatbinKind, FatbinUnpacker};
 use offload_formats::format::pieces::Piece;
 use offload_formats::names::ImageKind;
 use offload_formats::registration::HostFormat;
 use offload_formats::registration::anchor;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Section in which nvcc puts the images.
@@ -39,6 +39,8 @@ pub(crate) struct Description {
     pub(crate) module: String,
     pub(crate) parts: Vec<DescribedPart>,
     pub(crate) skipped: Vec<Skipped>,
+    /// The limit on what a compressed image becomes.
+    pub(crate) decompressed: DecompressionLimit,
     pub(crate) host: HostFormat,
     pub(crate) anchor: String,
     pub(crate) own: Own,
@@ -62,7 +64,7 @@ impl Description {
         let part = |part: &DescribedPart| {
             Ok(PartFile {
                 source: part.images.source.clone(),
-                described: part.described(&self.own)?,
+                described: part.described(&self.own, self.decompressed)?,
                 content: Content::Kept {
                     anchor: self.anchor.clone(),
                     images: part.shown(),
@@ -110,9 +112,13 @@ impl Description {
 
 impl DescribedPart {
     /// Returns the kernels of the images, with what stands for them on the host.
-    fn described(&self, own: &Own) -> Result<Vec<Described>, Error> {
+    fn described(
+        &self,
+        own: &Own,
+        decompressed: DecompressionLimit,
+    ) -> Result<Vec<Described>, Error> {
         let images = match &self.linked {
-            Some(linked) => self.unpacked(linked)?,
+            Some(linked) => self.unpacked(linked, decompressed)?,
             None => self.images.open()?,
         };
         let mut described = self.images.described(&images)?;
@@ -148,16 +154,24 @@ impl DescribedPart {
     }
 
     /// Returns the image of each target in the fat binary of `linked`.
-    fn unpacked(&self, linked: &Path) -> Result<Vec<Readable>, Error> {
+    fn unpacked(
+        &self,
+        linked: &Path,
+        decompressed: DecompressionLimit,
+    ) -> Result<Vec<Readable>, Error> {
         let file = Readable::open(linked)?;
-        let images = self.ranges(&file);
+        let images = self.pieces(&file, decompressed);
         file.check()?;
-        let image = |range| Readable::edited(linked, vec![Piece::Copy { input: 0, range }]);
+        let image = |piece| Readable::edited(linked, vec![piece]);
         images?.into_iter().map(image).collect()
     }
 
-    /// Returns the range of each target's image in the fat binary of `linked`.
-    fn ranges(&self, linked: &Readable) -> Result<Vec<Range<u64>>, Error> {
+    /// Returns what each target's image in the fat binary of `linked` consists of.
+    fn pieces(
+        &self,
+        linked: &Readable,
+        decompressed: DecompressionLimit,
+    ) -> Result<Vec<Piece>, Error> {
         let wrong = |problem: &dyn fmt::Display| {
             Error::new(format_args!("{}: {problem}", linked.path().display()))
         };
@@ -167,28 +181,30 @@ impl DescribedPart {
         let section = section.ok_or_else(|| wrong(&format_args!("has no section `{SECTION}`")))?;
         let section = file.check(&section).map_err(|error| wrong(&error))?;
         let entries = fatbin::parse(data, section).map_err(|error| wrong(&error))?;
+        let mut unpacker = FatbinUnpacker::new(data, decompressed.memory());
         let image = |image: &PlannedImage| {
             let processor = image.target.id.to_string();
             let kind = match image.kind() {
                 ImageKind::PTX => FatbinKind::Ptx,
                 _ => FatbinKind::Cubin,
             };
-            let mut found = entries.iter().filter(|entry| {
-                entry.kind == kind && entry.processor == processor && !entry.is_compressed()
-            });
-            let range = found.next().map(|entry| entry.image.clone());
-            let trimmed = range.and_then(|range| {
-                let text = match kind {
-                    FatbinKind::Ptx => data.read_at(range.start, range.end - range.start)?,
-                    _ => return Some(range),
-                };
-                let end = text.iter().position(|byte| *byte == 0);
-                let end = end.filter(|_| text.ends_with(&[0]));
-                let size = end.unwrap_or(text.len()) as u64;
-                Some(range.start..range.start + size)
-            });
-            trimmed
-                .ok_or_else(|| wrong(&format_args!("has no image for `{}`", image.target.written)))
+            let mut found = entries
+                .iter()
+                .filter(|entry| entry.kind == kind && entry.processor == processor);
+            let entry = found.next().ok_or_else(|| {
+                wrong(&format_args!("has no image for `{}`", image.target.written))
+            })?;
+            if kind == FatbinKind::Cubin && !entry.is_compressed() {
+                let range = entry.image.clone();
+                return Ok(Piece::Copy { input: 0, range });
+            }
+            let bytes = unpacked_image(&mut unpacker, entry, linked.path())?;
+            let end = match kind {
+                FatbinKind::Ptx => bytes.iter().position(|byte| *byte == 0),
+                _ => None,
+            };
+            let bytes = bytes.get(..end.unwrap_or(bytes.len()));
+            Ok(Piece::Bytes(bytes.unwrap_or_default().to_vec()))
         };
         self.images.planned.iter().map(image).collect()
     }

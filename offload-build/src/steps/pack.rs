@@ -132,7 +132,7 @@ impl Packing {
         if let Some(library) = &self.library {
             let is_large = library.write(&linked)? == ImagePlacement::Large;
             let mut all = self.containers.iter();
-            if is_large && all.any(|container| container.images.are_a_plain_bundle()) {
+            if is_large && all.any(|container| container.images.are_plain()) {
                 let text = "warning: large images are in a section of large data; `compress = \"zstd\"` makes them smaller\n";
                 warnings.push_str(text);
             }

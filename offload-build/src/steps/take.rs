@@ -81,7 +81,7 @@ mod tests {
         let plain = bundle::to_bytes(&[BundleImage { id, image }], NonZeroU64::MIN).unwrap();
         let packed = compressed_bundle::compress(&plain, Default::default()).unwrap();
         fs::write(&source, packed).unwrap();
-        let found = images(&source, &mut Unpacking::in_memory(1 << 30))
+        let found = images(&source, 1 << 30, &mut Unpacking::in_memory(1 << 30))
             .unwrap()
             .remove(0);
         // Whoever unpacks it again needs it again.

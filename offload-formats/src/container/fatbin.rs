@@ -1,12 +1,14 @@
 //! Writes fat binaries, the container of CUDA's images, without NVIDIA's tool.
 //!
 //! The layout is in `format/fatbin.rs`. For valid images, the bytes are those of `fatbinary` (CUDA 13.5) without
-//! compression. Like `fatbinary`, this module removes comments and blanks from PTX.
+//! compression. With compression only the compressed bytes and their sizes may differ. Like `fatbinary`, this module
+//! removes comments and blanks from PTX.
 
 use crate::container::elf::{Elf, ElfError};
 use crate::format::bytes::{Field, ReadAt};
 use crate::format::fatbin::{
-    CUBIN, FatbinHeader, ImageHeader, MAGIC, PTX, THIS_FAMILY, THIS_PROCESSOR,
+    CUBIN, FatbinCompressor, FatbinHeader, FatbinPackError, ImageHeader, MAGIC, PTX, THIS_FAMILY,
+    THIS_PROCESSOR,
 };
 use crate::format::pieces::Piece;
 use crate::format::ptx;
@@ -37,7 +39,8 @@ pub struct FatbinImage<'a, R = &'a [u8]> {
 pub struct Fatbin {
     /// The whole file; input *k* is the image with index *k*.
     pub pieces: Vec<Piece>,
-    /// Ranges of the images, in the order given. That of PTX includes the NUL after the text.
+    /// Ranges of the images, in the order given. That of PTX includes the NUL after the text. None if the images are
+    /// compressed.
     pub images: Vec<Range<u64>>,
 }
 
@@ -50,11 +53,35 @@ pub struct Fatbin {
 pub fn cuda_fatbin<'d, R: ReadAt<'d>>(
     images: &[FatbinImage<'_, R>],
 ) -> Result<Fatbin, FatbinError> {
+    written(images, None)
+}
+
+/// Returns a fat binary like [`cuda_fatbin`], whose images are compressed if that makes them smaller. Each image is in
+/// memory meanwhile, and then the compressed one.
+///
+/// # Errors
+///
+/// Those of [`cuda_fatbin`], and if an image cannot be read, or the method is not built in.
+pub fn compressed_cuda_fatbin<'d, R: ReadAt<'d>>(
+    images: &[FatbinImage<'_, R>],
+    compressor: FatbinCompressor,
+) -> Result<Fatbin, FatbinError> {
+    let written = written(images, Some(compressor))?;
+    Ok(Fatbin {
+        images: Vec::new(),
+        ..written
+    })
+}
+
+fn written<'d, R: ReadAt<'d>>(
+    images: &[FatbinImage<'_, R>],
+    compressor: Option<FatbinCompressor>,
+) -> Result<Fatbin, FatbinError> {
     let mut end = FatbinHeader::LEN;
     let (mut body, mut places) = (Vec::new(), Vec::new());
     for (index, image) in images.iter().enumerate() {
         let (head, image) = image
-            .encoded(index)
+            .encoded(index, compressor)
             .map_err(|problem| FatbinError { index, problem })?;
         let start = end + head.len() as u64;
         let place = start..start + image.size();
@@ -80,7 +107,11 @@ pub fn cuda_fatbin<'d, R: ReadAt<'d>>(
 
 impl<'d, R: ReadAt<'d>> FatbinImage<'_, R> {
     /// Returns the header and the options of the image with that index, and the image.
-    fn encoded(&self, index: usize) -> Result<(Vec<u8>, Piece), FatbinProblem> {
+    fn encoded(
+        &self,
+        index: usize,
+        compressor: Option<FatbinCompressor>,
+    ) -> Result<(Vec<u8>, Piece), FatbinProblem> {
         let (prefix, number) = self
             .processor
             .split_once('_')
@@ -97,12 +128,22 @@ impl<'d, R: ReadAt<'d>> FatbinImage<'_, R> {
             "compute" => self.ptx()?,
             _ => return Err(FatbinProblem::Processor),
         };
+        let uncompressed_size = entry.image.size();
+        let (image, method) = match compressor {
+            Some(compressor) => self.compressed(entry.image, compressor)?,
+            None => (entry.image, 0),
+        };
+        let (compressed_size, uncompressed_size) = match method {
+            0 => (0, 0),
+            // It is smaller than the image, which has less than 4 GiB.
+            _ => (image.size() as u32, uncompressed_size),
+        };
         let header = ImageHeader {
             kind: entry.kind,
             version: IMAGE_VERSION,
             header_size: (ImageHeader::LEN as usize + entry.options.len()) as u32,
-            image_size: entry.image.size().next_multiple_of(8),
-            compressed_size: 0,
+            image_size: image.size().next_multiple_of(8),
+            compressed_size,
             options_offset: match entry.options.is_empty() {
                 true => 0,
                 false => ImageHeader::LEN as u32,
@@ -112,14 +153,33 @@ impl<'d, R: ReadAt<'d>> FatbinImage<'_, R> {
             processor: number,
             name_offset: 0,
             name_size: 0,
-            flags: HOST | letter | entry.flags,
+            flags: HOST | letter | entry.flags | method,
             reserved: 0,
-            uncompressed_size: 0,
+            uncompressed_size,
         };
         let mut head = Vec::new();
         header.write(&mut head);
         head.extend(entry.options);
-        Ok((head, entry.image))
+        Ok((head, image))
+    }
+
+    /// Returns the image and the flag of its method; without one if it is not compressed.
+    fn compressed(
+        &self,
+        image: Piece,
+        compressor: FatbinCompressor,
+    ) -> Result<(Piece, u64), FatbinProblem> {
+        let size = image.size();
+        let bytes = match &image {
+            Piece::Bytes(bytes) => Some(bytes.as_slice()),
+            _ => self.image.read_at(0, size),
+        };
+        let bytes = bytes.ok_or(FatbinProblem::Unread { size })?;
+        let compressed = compressor.compress(bytes).map_err(FatbinProblem::Pack)?;
+        Ok(match compressed {
+            Some(compressed) => (Piece::Bytes(compressed), compressor.flag()),
+            None => (image, 0),
+        })
     }
 
     fn cubin(&self, number: u32, index: usize) -> Result<EncodedImage, FatbinProblem> {
@@ -203,7 +263,7 @@ fn pad(bytes: &mut Vec<u8>) {
 }
 
 /// Reason why a fat binary cannot be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FatbinError {
     /// Index of the image.
     pub index: usize,
@@ -212,7 +272,7 @@ pub struct FatbinError {
 }
 
 /// A problem of an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FatbinProblem {
     /// A processor of another form than `sm_90a` and `compute_90a`.
@@ -228,12 +288,19 @@ pub enum FatbinProblem {
         /// The processor's number in the cubin's header.
         found: u32,
     },
+    /// The image cannot be read as a whole.
+    Unread {
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// The image cannot be compressed.
+    Pack(FatbinPackError),
 }
 
 impl fmt::Display for FatbinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "image {} of a CUDA fat binary: ", self.index)?;
-        match self.problem {
+        match &self.problem {
             FatbinProblem::Processor => {
                 f.write_str("expected a processor such as `sm_90a` or `compute_90a`")
             }
@@ -246,6 +313,8 @@ impl fmt::Display for FatbinError {
                     "expected a cubin for its processor, found one for `sm_{found}`"
                 )
             }
+            FatbinProblem::Unread { size } => write!(f, "its {size:#x} bytes cannot be read"),
+            FatbinProblem::Pack(problem) => problem.fmt(f),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! dependencies of both sides together.
 
 use crate::compile::clang::{Compile, depfile};
-use crate::declare::module::Target;
+use crate::declare::module::{ImageCompression, Target};
 use crate::files;
 use crate::process::command::Command;
 use std::path::{Path, PathBuf};
@@ -55,17 +55,20 @@ impl Nvcc<'_> {
     }
 
     /// The host's object of one source, with device code for all of `targets`, optimized at `device_level`: nvcc makes no
-    /// host code without the device's. With `rdc` the device code is not linked yet; without, the object registers it.
+    /// host code without the device's. With `rdc` the device code is not linked yet; without, the object registers it,
+    /// compressed.
     #[must_use]
-    pub fn object(&self, targets: &[Target], device_level: &str, compile: &Compile<'_>) -> Command {
-        let mode: &[&str] = match compile.rdc {
-            true => &["-dc"],
-            // What the images say of kernels is read.
-            false => &["-c", "-no-compress"],
-        };
+    pub fn object(
+        &self,
+        targets: &[Target],
+        device_level: &str,
+        compression: ImageCompression,
+        compile: &Compile<'_>,
+    ) -> Command {
+        let compression = (!compile.rdc).then(|| compress_options(compression, self.version));
         let command = Command::new(self.nvcc)
-            .args(["-x", "cu"])
-            .args(mode)
+            .args(["-x", "cu", if compile.rdc { "-dc" } else { "-c" }])
+            .args(compression.unwrap_or_default())
             .args(["-m64", "-Xcompiler=-fPIC"])
             .args(generations(targets))
             .arg(format!("-O{}", level(compile.opt_level)))
@@ -117,15 +120,16 @@ impl Nvcc<'_> {
 pub fn registered_images(
     nvcc: &Path,
     targets: &[Target],
-    flags: &[String],
+    (flags, compression): (&[String], ImageCompression),
     objects: &[PathBuf],
     output: &Path,
     version: &str,
 ) -> Command {
     let nvlink = nvlink_options(flags).map(|option| format!("-Xnvlink={option}"));
     Command::new(nvcc)
-        // What it says of kernels is read here.
-        .args(["-dlink", "-m64", "-no-compress", "-Xcompiler=-fPIC"])
+        .arg("-dlink")
+        .args(compress_options(compression, version))
+        .args(["-m64", "-Xcompiler=-fPIC"])
         .args(generations(targets))
         .args(debugs(flags).then_some("-G"))
         .args(removes_kernels(version).then_some("-Xnvlink=-ignore-host-info"))
@@ -133,6 +137,26 @@ pub fn registered_images(
         .args(objects)
         .arg("-o")
         .arg(output)
+}
+
+/// Returns the options for images that are read here and by every driver. Since 12.8 nvcc has a mode for each method, and may
+/// choose Zstandard.
+fn compress_options(compression: ImageCompression, version: &str) -> &'static [&'static str] {
+    match (compression, has_modes(version)) {
+        (ImageCompression::Unset, true) => &["--compress-mode=speed"],
+        (ImageCompression::Unset, false) => &[],
+        (ImageCompression::Lz4, true) => &["--compress-mode=speed", "-Xfatbin=-compress-all"],
+        (ImageCompression::Lz4, false) => &["-Xfatbin=-compress-all"],
+        // The mode `balance` has larger images, and leaves cubins as they are.
+        (ImageCompression::Zstd(_), _) => &["--compress-mode=size"],
+        (ImageCompression::None | ImageCompression::Zlib(_), _) => &["-no-compress"],
+    }
+}
+
+/// Returns whether nvcc of `version` has `--compress-mode`, and so Zstandard: since CUDA 12.8 (NVIDIA's documentation of nvcc).
+#[must_use]
+pub fn has_modes(version: &str) -> bool {
+    release(version).is_none_or(|release| release >= (12, 8))
 }
 
 /// Returns `-gencode` for each of them.
@@ -281,10 +305,34 @@ mod tests {
         let own = ["-Xnvlink=-a,-b", "-O1", "--nvlink-options", "-c"].map(str::to_owned);
         assert_eq!(link_options(None, &own), ["-a", "-b", "-c"]);
         let (nvcc, out) = (Path::new("nvcc"), Path::new("images.o"));
-        let link = registered_images(nvcc, &[], &own, &[], out, "release 11.5,");
-        let line =
-            "nvcc -dlink -m64 -no-compress -Xcompiler=-fPIC -Xnvlink=-a,-b -Xnvlink=-c -o images.o";
-        assert_eq!(link.to_string(), line);
+        let link = |compression, version: &str| {
+            let version = format!("release {version},");
+            registered_images(nvcc, &[], (&own, compression), &[], out, &version).to_string()
+        };
+        let rest = "-m64 -Xcompiler=-fPIC";
+        assert_eq!(
+            link(ImageCompression::None, "11.5"),
+            format!("nvcc -dlink -no-compress {rest} -Xnvlink=-a,-b -Xnvlink=-c -o images.o")
+        );
+        for (compression, version, options) in [
+            (ImageCompression::Unset, "12.6", ""),
+            (ImageCompression::Unset, "12.8", "--compress-mode=speed "),
+            (ImageCompression::Lz4, "12.6", "-Xfatbin=-compress-all "),
+            (
+                ImageCompression::Lz4,
+                "13.5",
+                "--compress-mode=speed -Xfatbin=-compress-all ",
+            ),
+            (
+                ImageCompression::Zstd(None),
+                "13.5",
+                "--compress-mode=size ",
+            ),
+        ] {
+            let line = link(compression, version);
+            let start = format!("nvcc -dlink {options}{rest} ");
+            assert!(line.starts_with(&start), "{line}");
+        }
     }
 
     #[test]

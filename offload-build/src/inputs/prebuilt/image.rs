@@ -1,23 +1,19 @@
-//! The images in a source of a prebuilt module: where they are and what they are for, by their headers. What an image
-//! holds is read when it is taken.
+//! An image in a source of a prebuilt module: where it is and what it is for, by its header. What it holds is read when it is
+//! taken.
 
 use crate::check;
 use offload_build_core::declare::module::Target;
 use offload_build_core::error;
 use offload_build_core::error::Error;
-use offload_build_core::readable::Readable;
-use offload_formats::container;
-use offload_formats::container::bundled::{self, DeviceTarget, Unpacking};
-use offload_formats::container::device_library::{self, PlainObjects};
+use offload_formats::container::bundled::DeviceTarget;
 use offload_formats::container::elf::Elf;
 use offload_formats::format::bytes::{Cursor, ReadAt};
-use offload_formats::format::fatbin::{self, FatbinKind};
 use offload_formats::format::magic::Magic;
 use offload_formats::format::pieces::{Piece, PieceSource};
 use offload_formats::format::ptx;
 use offload_formats::format::unpacked::Unpacked;
+use offload_formats::names::ImageTarget;
 use offload_formats::names::elf_flags::processor_of;
-use offload_formats::names::{ImageTarget, OffloadKind};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -26,7 +22,6 @@ use std::path::Path;
 
 /// Bytes of a text that are read: `.version` and `.target` are its first directives.
 const HEAD: u64 = 64 << 10;
-const NVIDIA: &str = "nvptx64-nvidia-cuda";
 
 /// An image in a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,16 +45,17 @@ enum ImageContent {
     /// PTX for this processor.
     Ptx(String),
     Bitcode,
-    /// An image of a fat binary that only NVIDIA's tools decompress.
-    Compressed {
-        which: String,
+    /// A compressed image that cannot be unpacked.
+    Packed {
         is_ptx: bool,
+        /// Its description, and why it cannot be.
+        problem: String,
     },
     Other,
 }
 
 impl PrebuiltImage {
-    fn new<'d, R: ReadAt<'d>>(
+    pub(super) fn new<'d, R: ReadAt<'d>>(
         declared: Option<DeviceTarget>,
         data: R,
         range: Range<u64>,
@@ -77,6 +73,40 @@ impl PrebuiltImage {
         }
     }
 
+    /// Returns an image for `declared` at `range` of a file, which cannot be unpacked.
+    pub(super) fn packed(
+        declared: DeviceTarget,
+        range: Range<u64>,
+        is_ptx: bool,
+        problem: String,
+    ) -> Self {
+        Self {
+            declared: Some(declared),
+            content: ImageContent::Packed { is_ptx, problem },
+            range,
+            unpacked: None,
+        }
+    }
+
+    /// Returns it without the zeros after an ELF file that pad it to 8; `data` has the whole image at its range.
+    pub(super) fn without_padding<'d, R: ReadAt<'d>>(mut self, data: R) -> Self {
+        if let ImageContent::Elf { .. } = self.content {
+            self.range.end = end_of_elf(data, self.range.clone()).unwrap_or(self.range.end);
+        }
+        self
+    }
+
+    /// Tells whether it is code for a GPU, without a container.
+    pub(super) fn is_device_code(&self) -> bool {
+        match &self.content {
+            ImageContent::Elf { machine, .. } => {
+                [object::elf::EM_AMDGPU.0, object::elf::EM_CUDA.0].contains(machine)
+            }
+            ImageContent::Ptx(_) => true,
+            _ => false,
+        }
+    }
+
     /// Tells whether it is a linked image for `target`, or PTX if that is wanted.
     pub(crate) fn serves(&self, target: &Target, wanted: &ImageTarget<'_>) -> bool {
         let declared = self.declared.as_ref();
@@ -91,9 +121,7 @@ impl PrebuiltImage {
                     !target.is_ptx && *is_linked && checked.is_ok()
                 }
                 ImageContent::Ptx(processor) => target.is_ptx && processor == wanted.arch,
-                ImageContent::Bitcode | ImageContent::Compressed { .. } | ImageContent::Other => {
-                    false
-                }
+                ImageContent::Bitcode | ImageContent::Packed { .. } | ImageContent::Other => false,
             }
     }
 
@@ -103,11 +131,11 @@ impl PrebuiltImage {
         declared.is_none_or(|declared| declared.image_target().is_same(wanted))
     }
 
-    /// Returns the image of a fat binary that is for `target` and cannot be decompressed.
-    pub(crate) fn compressed_for(&self, target: &Target, wanted: &ImageTarget<'_>) -> Option<&str> {
+    /// Returns why it cannot be unpacked, if it is for `target`.
+    pub(crate) fn problem_for(&self, target: &Target, wanted: &ImageTarget<'_>) -> Option<&str> {
         match &self.content {
-            ImageContent::Compressed { which, is_ptx } if *is_ptx == target.is_ptx => {
-                self.is_own(wanted).then_some(which)
+            ImageContent::Packed { is_ptx, problem } if *is_ptx == target.is_ptx => {
+                self.is_own(wanted).then_some(problem)
             }
             _ => None,
         }
@@ -182,120 +210,10 @@ impl fmt::Display for PrebuiltImage {
             ImageContent::Elf { .. } => f.write_str(" (not linked)"),
             ImageContent::Ptx(_) => f.write_str(" (PTX)"),
             ImageContent::Bitcode => f.write_str(" (bitcode)"),
-            ImageContent::Compressed { .. } => f.write_str(" (compressed)"),
+            ImageContent::Packed { .. } => f.write_str(" (compressed)"),
             ImageContent::Other => f.write_str(" (no code object)"),
         }
     }
-}
-
-/// The images of a source, in its order.
-pub(crate) fn images(path: &Path, unpacking: &mut Unpacking) -> Result<Vec<PrebuiltImage>, Error> {
-    let file = Readable::open(path)?;
-    let images = images_in(path, file.data(), unpacking);
-    file.check()?;
-    images
-}
-
-fn images_in<'d, R: ReadAt<'d>>(
-    path: &Path,
-    cache: R,
-    unpacking: &mut Unpacking,
-) -> Result<Vec<PrebuiltImage>, Error> {
-    let wrong =
-        |problem: Box<dyn std::error::Error + Send + Sync>| Error::because(path.display(), problem);
-    let size = cache
-        .size()
-        .ok_or_else(|| wrong("its size cannot be read".into()))?;
-    let itself = PrebuiltImage::new(None, cache, 0..size, None);
-    match (&itself.content, Magic::at(cache, 0..size)) {
-        (ImageContent::Elf { machine, .. }, _)
-            if [object::elf::EM_AMDGPU.0, object::elf::EM_CUDA.0].contains(machine) =>
-        {
-            return Ok(vec![itself]);
-        }
-        (ImageContent::Ptx(_), _) => return Ok(vec![itself]),
-        (_, Magic::Fatbin) => {
-            return of_fatbin(cache, 0..size).map_err(|problem| wrong(problem.into()));
-        }
-        _ => {}
-    }
-    let mut found = Vec::new();
-    if let Magic::TextBundle = Magic::at(cache, 0..size) {
-        // PTX is an image; a library's reader wants what can be linked.
-        for entry in bundled::unpacked_entries(cache, 0..size, unpacking)
-            .map_err(|problem| crate::unpacking::unpacking(path, problem))?
-        {
-            if let Some(target) = entry.target().map_err(|problem| wrong(problem.into()))? {
-                found.push(PrebuiltImage::new(
-                    Some(target),
-                    cache,
-                    entry.range,
-                    entry.unpacked,
-                ));
-            }
-        }
-        return Ok(found);
-    }
-    let is_library = matches!(
-        Magic::at(cache, 0..size),
-        Magic::Bundle | Magic::CompressedBundle | Magic::Archive | Magic::Bitcode
-    );
-    if is_library {
-        let images = device_library::images(cache, PlainObjects::HostCode, unpacking)
-            .map_err(|problem| crate::unpacking::unpacking(path, problem))?;
-        let images = images.into_iter();
-        found.extend(
-            images
-                .map(|image| PrebuiltImage::new(image.target, cache, image.range, image.unpacked)),
-        );
-    }
-    if found.is_empty() {
-        let images = container::images_within(cache, unpacking)
-            .map_err(|problem| crate::unpacking::unpacking(path, problem))?;
-        for image in images {
-            let string = |key: &str| {
-                let value = image.entry.strings.value(key).unwrap_or_default();
-                String::from_utf8_lossy(value).into_owned()
-            };
-            let declared = Some(DeviceTarget {
-                kind: image.entry.offload_kind,
-                triple: string("triple"),
-                processor: string("arch"),
-            });
-            found.push(PrebuiltImage::new(
-                declared,
-                cache,
-                image.entry.image,
-                image.bytes,
-            ));
-        }
-    }
-    Ok(found)
-}
-
-/// The images of fat binaries, without what pads them.
-fn of_fatbin<'d, R: ReadAt<'d>>(
-    data: R,
-    range: Range<u64>,
-) -> Result<Vec<PrebuiltImage>, fatbin::FatbinReadError> {
-    let entries = fatbin::parse(data, range)?;
-    let found = entries.into_iter().enumerate().map(|(index, entry)| {
-        let declared = Some(DeviceTarget {
-            kind: OffloadKind::CUDA,
-            triple: NVIDIA.to_owned(),
-            processor: entry.processor.clone(),
-        });
-        let which = format!("image {index} ({entry})");
-        let mut found = PrebuiltImage::new(declared, data, entry.image.clone(), None);
-        if entry.is_compressed() {
-            let is_ptx = entry.kind == FatbinKind::Ptx;
-            found.content = ImageContent::Compressed { which, is_ptx };
-        } else if let ImageContent::Elf { .. } = found.content {
-            found.range.end = end_of_elf(data, found.range.clone()).unwrap_or(found.range.end);
-        }
-        found
-    });
-    Ok(found.collect())
 }
 
 /// Returns the end of an ELF file that is padded to 8.

@@ -5,11 +5,14 @@
 //! | AMD's code object, NVIDIA's cubin, PTX          | itself, for what its header says |
 //! | bundles, plain, compressed or text; archives of them, and of images for one target | their entries |
 //! | offload binaries, and what holds them           | their entries                   |
-//! | CUDA fat binaries                               | their cubins and PTX, but what is compressed |
+//! | CUDA fat binaries                               | their cubins and PTX            |
 
+mod fatbin;
 mod image;
+mod source;
 
-pub(crate) use crate::inputs::prebuilt::image::{PrebuiltImage, images};
+pub(crate) use crate::inputs::prebuilt::image::PrebuiltImage;
+pub(crate) use crate::inputs::prebuilt::source::images;
 
 use offload_build_core::declare::module::{Module, Target, excluded};
 use offload_build_core::error::{self, Error};
@@ -31,7 +34,7 @@ pub(crate) fn find(module: &Module, root: &Path) -> Result<Vec<Chosen>, Error> {
     let mut found = Vec::new();
     let mut unpacking = Unpacking::within(module.decompressed.files(), files::scratch());
     for source in &module.sources {
-        let images = images(source, &mut unpacking)?.into_iter();
+        let images = images(source, module.decompressed.memory(), &mut unpacking)?.into_iter();
         found.extend(images.map(|image| (source.as_path(), image)));
     }
     let choose = |target: &Target| {
@@ -72,15 +75,13 @@ fn chosen<'a, 'b>(
     match candidates.as_slice() {
         [one, others @ ..] if are_same(one, others)? => Ok(*one),
         [] => {
-            let compressed = found
-                .iter()
-                .find_map(|(source, image)| Some((source, image.compressed_for(target, &wanted)?)));
-            if let Some((source, which)) = compressed {
-                let (written, source) = (&target.written, source.display());
+            let mut problems = found.iter();
+            if let Some(problem) =
+                problems.find_map(|(_, image)| image.problem_for(target, &wanted))
+            {
+                let written = &target.written;
                 return Err(Error::new(format_args!(
-                    "module `{name}`: no image for `{written}`: {which} of `{source}` is compressed [OFF510]\n\
-                     hint: `nvcc --no-compress` or `fatbinary --compress=false` writes it as it is; \
-                     `cuobjdump -xelf all -xptx all` extracts its images"
+                    "module `{name}`: no image for `{written}` [OFF510]: {problem}"
                 )));
             }
             let mut sources: Vec<String> = Vec::new();

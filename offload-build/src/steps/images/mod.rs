@@ -6,15 +6,15 @@ use crate::generate;
 use crate::generate::{Described, Place, Ptx, SourceName};
 use crate::steps::images::planned::PlannedImage;
 use offload_build_core::declare::language::{Container, Language};
-use offload_build_core::declare::module::Module;
+use offload_build_core::declare::module::{ImageCompression, Module};
 use offload_build_core::declare::skipped::Skipped;
 use offload_build_core::error::{self, Error};
 use offload_build_core::files;
 use offload_build_core::readable::Readable;
 use offload_formats::by_name::ByName;
-use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
+use offload_formats::container::fatbin::{FatbinImage, compressed_cuda_fatbin, cuda_fatbin};
 use offload_formats::container::kernels::Argument;
-use offload_formats::format::compressed_bundle::{CompressedBundleVersion, Compression, Method};
+use offload_formats::format::compressed_bundle::{CompressedBundleVersion, Compression};
 use offload_formats::format::hip_bundle::{self, hip_bundle};
 use offload_formats::format::pieces::{self, Piece};
 use offload_formats::names::ImageKind;
@@ -41,7 +41,7 @@ pub(crate) struct Images {
     pub(crate) skipped: Vec<Skipped>,
     pub(crate) container: Container,
     pub(crate) language: Language,
-    compress: Option<(Method, Option<i32>)>,
+    compress: ImageCompression,
     /// Version of the compiler that makes them.
     version: String,
 }
@@ -51,9 +51,9 @@ pub(crate) struct Images {
 pub(crate) struct Packed {
     /// The container; input *k* is the file of the image with index *k*.
     pub(crate) pieces: Vec<Piece>,
-    /// How it is compressed.
+    /// How it is compressed as a whole.
     pub(crate) compression: Option<Compression>,
-    /// Range of each image in it; none if it is compressed.
+    /// Range of each image in it; none if they are compressed.
     pub(crate) ranges: Vec<Range<u64>>,
     /// A warning for the user.
     pub(crate) warning: Option<String>,
@@ -193,9 +193,13 @@ impl Images {
         }
     }
 
-    /// Tells whether the container is a bundle that could be compressed.
-    pub(crate) fn are_a_plain_bundle(&self) -> bool {
-        self.container == Container::Bundle && self.compress.is_none()
+    /// Tells whether they could be compressed in their container, and are not.
+    pub(crate) fn are_plain(&self) -> bool {
+        match self.container {
+            Container::Bundle => self.compress.of_bundle().is_none(),
+            Container::Fatbin => self.compress.of_fatbin().is_none(),
+            Container::OffloadBinary | Container::Raw => false,
+        }
     }
 
     fn bundle(&self, images: &[Readable]) -> Result<Packed, Error> {
@@ -207,12 +211,15 @@ impl Images {
         let bundle = hip_bundle(hip_bundle::HOST_ID, &entries).map_err(Error::new)?;
         let warning = bundle.warning();
         let size = pieces::size(&bundle.pieces);
-        let compression = self.compress.map(|(method, level)| Compression {
-            version: CompressedBundleVersion::for_any_runtime(size),
-            method,
-            level,
-            ..Compression::default()
-        });
+        let compression = self
+            .compress
+            .of_bundle()
+            .map(|(method, level)| Compression {
+                version: CompressedBundleVersion::for_any_runtime(size),
+                method,
+                level,
+                ..Compression::default()
+            });
         Ok(Packed {
             pieces: bundle.pieces,
             ranges: match compression {
@@ -230,7 +237,12 @@ impl Images {
             processor: &planned.target.written,
             image: image.data(),
         });
-        let fatbin = cuda_fatbin(&images.collect::<Vec<_>>()).map_err(Error::new)?;
+        let images: Vec<_> = images.collect();
+        let fatbin = match self.compress.of_fatbin() {
+            Some(compressor) => compressed_cuda_fatbin(&images, compressor),
+            None => cuda_fatbin(&images),
+        };
+        let fatbin = fatbin.map_err(Error::new)?;
         Ok(Packed::plain(fatbin.pieces, fatbin.images))
     }
 

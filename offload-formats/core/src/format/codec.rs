@@ -122,6 +122,15 @@ impl<W: Write> Encoder<W> {
         }
     }
 
+    pub(super) fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let count = self.write(bytes)?;
+            let left = bytes.get(count..);
+            bytes = left.expect("the encoder takes no more than it is given");
+        }
+        Ok(())
+    }
+
     pub(super) fn finish(self) -> io::Result<W> {
         match self {
             Self::None(_, out) => Ok(out),

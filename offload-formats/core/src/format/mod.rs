@@ -37,7 +37,6 @@ pub mod device_text;
 pub mod fatbin;
 pub mod global_symbol;
 pub mod hip_bundle;
-#[cfg(feature = "tools")]
 mod lz4;
 pub mod magic;
 pub mod msgpack;

@@ -87,8 +87,8 @@ pub(crate) const OWN: &[Opt<Own>] = &[
     own(Own::EmitFatbinOnly, &["emit-fatbin-only"], Spelling::Flag, "Write the linked image to the output; no registration, no host link"),
     own(Own::EmbedBitcode, &["embed-bitcode"], Spelling::Flag, "Keep linked bitcode as the image, for runtimes that compile it"),
     own(Own::OverrideImage, &["override-image"], Spelling::Value, "<kind>=<file>: use this linked image instead of a device link"),
-    own(Own::Compress, &["compress"], Spelling::Flag, "Compress HIP's bundles"),
-    own(Own::CompressionLevel, &["compression-level"], Spelling::Value, "Level for --compress"),
+    own(Own::Compress, &["compress"], Spelling::Flag, "Compress images of HIP and CUDA"),
+    own(Own::CompressionLevel, &["compression-level"], Spelling::Value, "Level for --compress, of HIP's bundles"),
     own(Own::DryRun, &["dry-run"], Spelling::Flag, "Print the commands without running them"),
     own(Own::Verbose, &["wrapper-verbose"], Spelling::Flag, "Print each command before running it"),
     own(Own::PrintRegistration, &["print-wrapped-module"], Spelling::Flag, "Print the source of the registration"),
@@ -300,7 +300,7 @@ pub(crate) struct LinkerOptions {
     pub no_lto: bool,
     /// Set if programs are searched beside this tool without following links.
     pub no_canonical_prefixes: bool,
-    /// Set if HIP bundles are compressed.
+    /// Set if images of HIP and CUDA are compressed.
     pub compress: bool,
     pub compression_level: Option<i32>,
     pub time_trace: Option<PathBuf>,

@@ -3,8 +3,8 @@
 //! | kind   | container                                                              |
 //! |--------|------------------------------------------------------------------------|
 //! | OpenMP | an offload binary for each image                                       |
-//! | CUDA   | one fatbin, with the bytes of NVIDIA's `fatbinary`                     |
-//! | HIP    | one bundle, images at multiples of 4096, compressed on request         |
+//! | CUDA   | one fatbin, with the bytes of NVIDIA's `fatbinary`; on request LZ4     |
+//! | HIP    | one bundle, images at multiples of 4096; compressed on request         |
 //! | SYCL   | the offload binaries that the device link made                         |
 //!
 //! Specification: `docs/spec/linker-wrapper.md` §4; `docs/spec/hip-runtime.md` for the requirements of HIP's runtime.
@@ -14,9 +14,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use offload_build::tools::{Command, Search, cuda_fatbinary};
-use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
+use offload_formats::container::fatbin::{FatbinImage, compressed_cuda_fatbin, cuda_fatbin};
 use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::compressed_bundle::{self, CompressedBundleVersion, Compression};
+use offload_formats::format::fatbin::FatbinCompressor;
 use offload_formats::format::hip_bundle::{self, ALIGNMENT, hip_bundle};
 use offload_formats::format::magic::Magic;
 use offload_formats::format::offload_binary::{self, BinaryEntry};
@@ -38,7 +39,7 @@ pub(crate) struct Packing<'a> {
     pub rules: Rules,
     pub search: &'a Search,
     pub workplace: &'a Workplace,
-    /// Level of `--compress` for HIP's bundles.
+    /// `--compress`, with its level for HIP's bundles.
     pub compress: Option<Option<i32>>,
     pub actions: Actions,
     /// `--save-temps`: keep a fat binary as a file.
@@ -128,7 +129,12 @@ impl Packing<'_> {
                 processor: &image.processor,
                 image: data,
             });
-            let fatbin = cuda_fatbin(&cubins.collect::<Vec<_>>());
+            let cubins: Vec<_> = cubins.collect();
+            let fatbin = match self.compresses_fatbins() {
+                // Drivers before CUDA 12.4 do not read Zstandard.
+                true => compressed_cuda_fatbin(&cubins, FatbinCompressor::Lz4),
+                false => cuda_fatbin(&cubins),
+            };
             let fatbin = fatbin.map_err(|problem| problem.to_string())?;
             Ok(fatbin.pieces)
         };
@@ -153,6 +159,7 @@ impl Packing<'_> {
         };
         let program = tool.unwrap_or_else(|_| "fatbinary".into());
         let command = cuda_fatbinary(&program, &named, &output, release, 64);
+        let command = command.args(self.compresses_fatbins().then_some("--compress-all"));
         if let Err(problem) = self.actions.run(&command, self.workplace) {
             return own().map_err(|_| failed(problem.to_string()));
         }
@@ -160,6 +167,11 @@ impl Packing<'_> {
             true => Ok(Vec::new()),
             false => whole(output, files),
         }
+    }
+
+    /// Tells whether images of CUDA are compressed. LLVM compresses those of HIP only.
+    fn compresses_fatbins(&self) -> bool {
+        self.compress.is_some() && self.rules == Rules::Ours
     }
 
     /// Returns the bundle; its pieces copy `files`.

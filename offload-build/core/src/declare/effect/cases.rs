@@ -42,9 +42,9 @@ pub(crate) const TABLE: [(&str, &str, [&str; 6]); 28] = [
         "compress",
         "\"zstd:3\"",
         [
-            "`compress` needs the container `bundle`, found `offload-binary`",
+            "`compress` needs the container `bundle` or `fatbin`, found `offload-binary`",
             "",
-            "`compress` needs the container `bundle`, found `fatbin`",
+            "",
             "",
             "",
             "",

@@ -5,7 +5,6 @@ use crate::declare::language::{ArtifactKind, Container, ImageSources, Language};
 use crate::declare::module::target::Target;
 use crate::declare::settings::{Reach, Settings, nearest};
 use crate::error::Error;
-use offload_formats_core::format::compressed_bundle::Method;
 use offload_formats_core::names::Triple;
 use std::path::Path;
 
@@ -275,8 +274,8 @@ fn flags(settings: &Settings, language: Language) -> Result<(), Error> {
         }
         let reason = match name {
             "-cudart" | "--cudart" => "the key `cudart` does that",
-            "-compress-mode" | "--compress-mode" | "-compress-all" | "--compress-all" => {
-                "images are not compressed, because the build reads what they say of kernels"
+            "-compress-mode" | "--compress-mode" | "-no-compress" | "--no-compress" => {
+                "the key `compress` does that"
             }
             _ => continue,
         };
@@ -339,53 +338,6 @@ pub(super) fn container(
             );
             settings.error_at("container", problem)
         })
-}
-
-pub(super) fn compress(
-    settings: &Settings,
-    container: Container,
-    register: Register,
-) -> Result<Option<(Method, Option<i32>)>, Error> {
-    let text = settings.text("compress").unwrap_or("none");
-    let (method, level) = match text.split_once(':') {
-        Some((method, level)) => (method, Some(level)),
-        None => (text, None),
-    };
-    let level = level.map(str::parse).transpose();
-    let how = match (method, level) {
-        ("none", Ok(None)) => return Ok(None),
-        ("zstd", Ok(level)) => (Method::Zstd, level),
-        ("zlib", Ok(level)) => (Method::Zlib, level),
-        _ => {
-            let problem = format!(
-                "`{text}` is not one of `none`, `zlib`, `zstd`, or such a method with a level: `zstd:19`"
-            );
-            return Err(settings.error_at("compress", problem));
-        }
-    };
-    if !how.0.is_built_in() {
-        let version = env!("CARGO_PKG_VERSION");
-        let problem = format!(
-            "`{text}` needs a feature of `offload-build` [OFF507]\n\
-             hint: in `[build-dependencies]`, write `offload-build = {{ version = \"{version}\", features = [\"{}\"] }}`",
-            how.0
-        );
-        return Err(settings.error_at("compress", problem));
-    }
-    match container {
-        Container::Bundle if register == Register::Deferred => {
-            let problem = "the last link writes the bundle of a `deferred` module: pass `--compress` to `offload-link`";
-            Err(settings.error_at("compress", problem))
-        }
-        Container::Bundle => Ok(Some(how)),
-        other => {
-            let problem = format!(
-                "`compress` needs the container `bundle`, found `{}`",
-                other.name()
-            );
-            Err(settings.error_at("compress", problem))
-        }
-    }
 }
 
 pub(super) fn artifacts(

@@ -1,6 +1,7 @@
 //! One module of device code: settings checked and made into values.
 
 mod choices;
+mod compression;
 mod flags;
 mod kernel_crate;
 mod library_names;
@@ -8,6 +9,7 @@ mod sources;
 mod target;
 
 pub use crate::declare::module::choices::{Cudart, Embed, Missing, Register};
+pub use crate::declare::module::compression::ImageCompression;
 pub use crate::declare::module::flags::Flags;
 pub use crate::declare::module::kernel_crate::KernelCrate;
 use crate::declare::module::kernel_crate::is_rustc;
@@ -20,7 +22,6 @@ use crate::declare::module::flags::is_identifier;
 use crate::declare::settings::{Reach, Settings};
 use crate::environment::Environment;
 use crate::error::Error;
-use offload_formats_core::format::compressed_bundle::Method;
 use offload_formats_core::settings::decompression_limit::{self, DecompressionLimit};
 use offload_formats_core::settings::large_images;
 use std::collections::BTreeSet;
@@ -49,8 +50,8 @@ pub struct Module {
     pub artifacts: Vec<ArtifactKind>,
     pub library: String,
     pub container: Container,
-    /// The method and its level, where the container is compressed.
-    pub compress: Option<(Method, Option<i32>)>,
+    /// How images are compressed in the container.
+    pub compress: ImageCompression,
     pub embed: Embed,
     pub cudart: Cudart,
     pub std: Option<String>,
@@ -183,7 +184,7 @@ impl Module {
             library_dirs,
             artifacts: choices::artifacts(settings, language)?,
             library: library.unwrap_or_else(|| name.clone()),
-            compress: choices::compress(settings, container, register)?,
+            compress: ImageCompression::of(settings, container, register, has_host_code)?,
             container,
             embed: choices::embed(settings, has_host_code)?,
             cudart: choices::cudart(settings, has_host_code)?,

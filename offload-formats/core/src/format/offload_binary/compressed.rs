@@ -196,15 +196,11 @@ pub fn compress_to(
     .ok_or(OffloadBinaryWriteError::NotBuilt { method })?;
     let mut buffer = vec![0; BUFFER];
     loop {
-        let mut rest = read_part(&mut binary, &mut buffer).map_err(unread)?;
-        if rest.is_empty() {
+        let part = read_part(&mut binary, &mut buffer).map_err(unread)?;
+        if part.is_empty() {
             break;
         }
-        while !rest.is_empty() {
-            let count = encoder.write(rest).map_err(failed)?;
-            let left = rest.get(count..);
-            rest = left.expect("the encoder takes no more than it is given");
-        }
+        encoder.write_all(part).map_err(failed)?;
     }
     encoder.finish().map_err(failed)?;
     let end = out.stream_position().map_err(failed)?;

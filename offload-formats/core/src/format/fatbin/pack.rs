@@ -1,0 +1,86 @@
+//! Compresses images of fat binaries, each by itself.
+
+use std::fmt;
+use std::io;
+use std::num::NonZeroU32;
+
+use super::layout::{LZ4, ZSTD};
+use crate::format::codec::{Encoder, Method, not_built};
+use crate::format::lz4;
+
+/// How images of a fat binary are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FatbinCompressor {
+    /// By LZ4, which every driver reads.
+    Lz4,
+    /// By Zstandard, which drivers read since CUDA 12.4 (NVIDIA's documentation of `nvcc --compress-mode`); needs the cargo
+    /// feature `zstd`.
+    Zstd {
+        /// Level of compression; zstd's own default if there is none.
+        level: Option<i32>,
+    },
+}
+
+impl FatbinCompressor {
+    /// Compresses an image. Returns nothing if that would not make it smaller, or the image has 4 GiB or more, whose
+    /// size no header has.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the method is not built in, or its library fails.
+    pub fn compress(self, image: &[u8]) -> Result<Option<Vec<u8>>, FatbinPackError> {
+        if u32::try_from(image.len()).is_err() {
+            return Ok(None);
+        }
+        let compressed = match self {
+            Self::Lz4 => lz4::compress(image),
+            Self::Zstd { level } => zstd(image, level)?,
+        };
+        Ok(Some(compressed).filter(|compressed| compressed.len() < image.len()))
+    }
+
+    /// Returns the flag of such an image's header.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn flag(self) -> u64 {
+        match self {
+            Self::Lz4 => LZ4,
+            Self::Zstd { .. } => ZSTD,
+        }
+    }
+}
+
+fn zstd(image: &[u8], level: Option<i32>) -> Result<Vec<u8>, FatbinPackError> {
+    let failed = |error: io::Error| FatbinPackError::Zstd {
+        message: error.to_string(),
+    };
+    let size = image.len() as u64;
+    let encoder = Encoder::new(Method::Zstd, level, NonZeroU32::MIN, size, Vec::new());
+    let mut encoder = encoder.map_err(failed)?.ok_or(FatbinPackError::NotBuilt)?;
+    encoder.write_all(image).map_err(failed)?;
+    encoder.finish().map_err(failed)
+}
+
+/// Reason why an image cannot be compressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FatbinPackError {
+    /// Zstandard is not built in: the cargo feature `zstd` is off.
+    NotBuilt,
+    /// Zstandard failed.
+    Zstd {
+        /// Error of the library.
+        message: String,
+    },
+}
+
+impl fmt::Display for FatbinPackError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotBuilt => not_built(Method::Zstd, f),
+            Self::Zstd { message } => write!(f, "zstd cannot compress it: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for FatbinPackError {}
