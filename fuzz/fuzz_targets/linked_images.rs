@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 
 use libfuzzer_sys::fuzz_target;
 use offload_build::tools::{check, spirv};
-use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
+use offload_formats::container::fatbin::{FatbinImage, compressed_cuda_fatbin, cuda_fatbin};
 use offload_formats::container::kernels::kernels;
+use offload_formats::format::fatbin::{self, FatbinCompressor, FatbinUnpacker};
 use offload_formats::format::pieces;
 use offload_formats::names::elf_flags::processor_of;
 use offload_formats::names::{TargetId, Triple};
@@ -67,6 +68,21 @@ fuzz_target!(|data: &[u8]| {
             let padded = image.len().next_multiple_of(8);
             let last = fatbin.len() - padded;
             assert_eq!(&fatbin[last..last + image.len()], &image[..]);
+            for compressor in [
+                FatbinCompressor::Lz4,
+                FatbinCompressor::Zstd { level: None },
+            ] {
+                let packed = compressed_cuda_fatbin(images, compressor).expect("plain, it is one");
+                let packed =
+                    pieces::to_bytes(&packed.pieces, &inputs).expect("pieces of the images");
+                let entries =
+                    fatbin::parse(&packed[..], 0..packed.len() as u64).expect("written here");
+                let mut unpacker = FatbinUnpacker::new(&packed[..], u64::MAX);
+                for entry in &entries {
+                    let unpacked = unpacker.image(entry).expect("packed here");
+                    assert!(unpacked.starts_with(&image));
+                }
+            }
         }
     }
     if let Ok(wrapped) = spirv::openmp_image(&image[..], "-a", processor) {

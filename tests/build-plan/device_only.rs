@@ -354,11 +354,11 @@ fn says_what_a_language_does_not_take() {
         ),
         (
             format!("{HIP}{AMD}compress = \"zstd:high\"\n"),
-            "9:1: `zstd:high` is not one of `none`, `zlib`, `zstd`, or such a method with a level: `zstd:19`",
+            "9:1: `zstd:high` is not one of `none`, `lz4`, `zlib`, `zstd`, or one of the last two with a level: `zstd:19`",
         ),
         (
             format!("{HIP}{AMD}container = \"raw\"\ncompress = \"zlib\"\n"),
-            "10:1: `compress` needs the container `bundle`, found `raw`",
+            "10:1: `compress` needs the container `bundle` or `fatbin`, found `raw`",
         ),
         (
             "language = \"cuda\"\nsources = [\"kernels/*.hip\"]\nflags = [\"-xcuda\"]\ntargets = [\"sm_80\"]\n\

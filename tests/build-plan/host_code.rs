@@ -559,7 +559,7 @@ fn refuses_what_has_no_host_code() {
         ),
         (
             format!("{HIP}{ALONE}register = \"deferred\"\ncompress = \"zstd\"\n"),
-            "11:1: the last link writes the bundle of a `deferred` module: pass `--compress` to `offload-link`",
+            "11:1: the last link writes the container of a `deferred` module: pass `--compress` to `offload-link`",
         ),
         (
             format!("{hip}{ALONE}register = \"deferred\"\n"),

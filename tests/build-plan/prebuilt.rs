@@ -99,6 +99,18 @@ fn takes_ptx_and_cubins_out_of_fat_binaries() {
             && error.contains(" exceeds the limit 0x400\nhint: OFFLOAD_MAX_DECOMPRESSED_SIZE=<size> allows more [OFF704]"),
         "{error}"
     );
+    // Of all images together.
+    let packed = fs::read(package.at("images/lz4.fatbin")).unwrap();
+    let entries = fatbin::parse(&packed[..], 0..packed.len() as u64).unwrap();
+    let limit = entries[0].uncompressed_size.to_string();
+    let limited = |target: &str| {
+        let mut limited = build("\"images/lz4.fatbin\"", &[target]);
+        limited.env("OFFLOAD_MAX_DECOMPRESSED_SIZE", &limit);
+        limited
+    };
+    text(&limited("sm_90").output().unwrap());
+    let error = package.fails(&mut limited("compute_90"));
+    assert!(error.contains(" exceeds the limit 0x0\nhint: "), "{error}");
     let error = package.fails(&mut build("\"images/plain.fatbin\"", &["compute_80"]));
     let expected = "module `kernels`: no image for `compute_80`: `images/plain.fatbin` has nvptx64-nvidia-cuda sm_90, \
                     nvptx64-nvidia-cuda sm_90 (PTX) [OFF510]\nhint: ";
