@@ -40,12 +40,19 @@ unpacking_problems!(BundledEntryError, DeviceLibraryError, FindError);
 pub(crate) fn unpacking(path: &Path, problem: impl UnpackingProblem) -> Error {
     let problem: Box<dyn StdError + Send + Sync> = match (problem.is_limit(), problem.is_output()) {
         (true, _) => format!("{problem}\nhint: {VARIABLE}=<size> allows more [OFF704]").into(),
-        (_, true) => {
-            format!("{problem} [OFF509]\nhint: set TMPDIR to a folder with enough space").into()
-        }
+        (_, true) => return unwritten(path, problem),
         _ => problem.into(),
     };
     Error::because(path.display(), problem)
+}
+
+/// Unpacked images of `path` that cannot be written. The hint says how to make room.
+pub(crate) fn unwritten(path: &Path, problem: impl fmt::Display) -> Error {
+    let hint = "hint: set TMPDIR to a folder with enough space";
+    Error::new(format_args!(
+        "{}: {problem} [OFF509]\n{hint}",
+        path.display()
+    ))
 }
 
 /// Returns the bytes of an image of a fat binary in the file `path`.

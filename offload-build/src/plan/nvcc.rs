@@ -174,9 +174,8 @@ fn check(module: &Module, context: &Context<'_>) -> Result<HostFormat, Error> {
             "module `{name}`: `nvcc` links no libraries of device code (`archives`, `link`) into host objects\n{hint}"
         )));
     }
-    if let ImageCompression::Zstd(_) = module.compress
-        && !nvcc::has_modes(&context.compiler.version)
-    {
+    let needs_modes = matches!(module.compress, ImageCompression::Zstd(_));
+    if needs_modes && !nvcc::has_modes(&context.compiler.version) {
         return Err(Error::new(format_args!(
             "module `{name}`: `compress = \"zstd\"` needs nvcc of CUDA 12.8 or later, found {}\n\
              hint: `lz4` works with this one",

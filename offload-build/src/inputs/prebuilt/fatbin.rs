@@ -1,8 +1,8 @@
 //! The images of CUDA's fat binaries.
 
 use crate::inputs::prebuilt::image::PrebuiltImage;
-use crate::unpacking::unpacked_image;
-use offload_build_core::error::{self, Error};
+use crate::unpacking::{unpacked_image, unwritten};
+use offload_build_core::error::Error;
 use offload_formats::container::bundled::{DeviceTarget, Unpacking};
 use offload_formats::format::bytes::ReadAt;
 use offload_formats::format::fatbin::{self, FatbinEntry, FatbinKind, FatbinUnpacker};
@@ -40,7 +40,7 @@ pub(super) fn images<'d, R: ReadAt<'d>>(
         let limit = memory.min(unpacking.left);
         let mut unpacker = FatbinUnpacker::new(data, limit).with_last(last.take());
         let unpacked = match unpacked_image(&mut unpacker, &entry, path) {
-            Ok(bytes) => kept(bytes, unpacking).map_err(error::io(path))?,
+            Ok(bytes) => kept(bytes, unpacking).map_err(|problem| unwritten(path, problem))?,
             Err(problem) => {
                 let (is_ptx, problem) = (entry.kind == FatbinKind::Ptx, problem.to_string());
                 let image = PrebuiltImage::packed(declared, entry.image, is_ptx, problem);

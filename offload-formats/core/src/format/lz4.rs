@@ -28,7 +28,7 @@ const LAST_START: usize = 12;
 /// No match reaches into as many bytes at the end of the output.
 const LAST_LITERALS: usize = 5;
 /// Number of earlier places that are compared, the nearest first. On PTX, twice as many save 1 %.
-const ATTEMPTS: usize = 64;
+const ATTEMPTS: usize = 32;
 /// Bits of the number that stands for the first bytes of a match.
 const HASH_BITS: u32 = 16;
 
