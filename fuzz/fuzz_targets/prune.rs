@@ -5,12 +5,16 @@
 use std::ops::Range;
 
 use libfuzzer_sys::fuzz_target;
-use offload_formats::container::prune::{PruneChoice, PrunedFile, PtxChoice, Recompression, prune};
+use offload_formats::container::decompression_limit::DecompressionLimit;
+use offload_formats::container::prune::{
+    FatbinRecompression, PruneChoice, PrunedFile, PtxChoice, Recompression, prune,
+};
 use offload_formats::format::compressed_bundle::Compression;
+use offload_formats::format::fatbin::FatbinCompressor;
 use offload_formats::format::pieces::to_bytes;
 use offload_formats::format::unpacked::Scratch;
 
-const LIMIT: u64 = 1 << 20;
+const LIMIT: DecompressionLimit = DecompressionLimit::of(1 << 20);
 
 fuzz_target!(|data: &[u8]| {
     let Some((first, file)) = data.split_first() else {
@@ -59,7 +63,13 @@ fn joined(pruned: &PrunedFile, file: &[u8], scratch: &Scratch) -> Vec<u8> {
 
 /// Compresses the bundles of a file: each image stays.
 fn recompress(file: &[u8]) {
-    let how = Recompression::Compress(Compression::default());
+    let how = Recompression::Compress {
+        bundles: Some(Compression::default()),
+        fatbins: Some(FatbinRecompression {
+            compressor: FatbinCompressor::Lz4,
+            replaces: true,
+        }),
+    };
     let scratch = Scratch::in_memory();
     let Ok(changed) = prune(file, &PruneChoice::recompress(how), LIMIT, &scratch) else {
         return;

@@ -1,11 +1,16 @@
-//! `cargo offload compress` and `decompress`, beside LLVM's bundler, and programs that print their registered bundles.
+//! `cargo offload compress` and `decompress`, beside LLVM's bundler and NVIDIA's `cuobjdump`, and programs that print what
+//! they register.
 
+use crate::prune::{CUDA_RUNTIME, cc, printed, size};
 use crate::support::folder::Folder;
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use offload_formats::format::bundle::{self, BundleImage};
 use offload_formats::format::compressed_bundle::CompressedBundle;
+use offload_formats::format::fatbin::{FatbinCompression, FatbinUnpacker, walk};
 
 use crate::support::{program, run, tool};
 
@@ -137,7 +142,7 @@ fn compresses_the_bundles_of_a_program() {
         );
         let before = read(&folder, "program").len();
         let text = done(&folder, &["compress", "--in-place", "program"]);
-        assert!(text.ends_with(", 2 bundles\n"), "{text}");
+        assert!(text.ends_with(", 2 containers\n"), "{text}");
         assert!(
             read(&folder, "program").len() + 1_000_000 < before,
             "{flags:?}"
@@ -145,7 +150,172 @@ fn compresses_the_bundles_of_a_program() {
         assert_eq!(started(), "CCOB 2 after\nCCOB 2 after\n", "{flags:?}");
         // Nothing is left to do.
         let text = done(&folder, &["compress", "--in-place", "program"]);
-        assert!(text.ends_with(", no bundle changes\n"), "{text}");
+        assert!(text.ends_with(", no container changes\n"), "{text}");
+    }
+}
+
+const LZ4: Option<FatbinCompression> = Some(FatbinCompression::Lz4);
+const ZSTD: Option<FatbinCompression> = Some(FatbinCompression::Zstd);
+
+/// Returns the images of fat binaries without the zeros that pad them, and how they are stored.
+fn images(bytes: &[u8]) -> (BTreeMap<String, Vec<u8>>, Vec<Option<FatbinCompression>>) {
+    let mut unpacker = FatbinUnpacker::new(bytes, 1 << 30);
+    let (mut images, mut methods) = (BTreeMap::new(), Vec::new());
+    for found in walk(bytes, 0..bytes.len() as u64) {
+        for entry in found.unwrap().entries {
+            let mut image = unpacker.image(&entry).unwrap().to_vec();
+            let end = image.iter().rposition(|byte| *byte != 0).unwrap();
+            image.truncate(end + 1);
+            images.insert(entry.to_string(), image);
+            methods.push(entry.compression);
+        }
+    }
+    (images, methods)
+}
+
+#[test]
+fn compresses_images_of_cuda_and_back() {
+    let folder = Folder::new();
+    let golden = |name: &str| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/cuda-13.5");
+        std::fs::read(root.join(name)).unwrap()
+    };
+    let plain = golden("two-images.fatbin");
+    folder.write("plain", &plain);
+    let (expected, _) = images(&plain);
+    for (options, method) in [
+        (&[][..], LZ4),
+        (&["--level=9"], LZ4),
+        (&["--method=lz4"], LZ4),
+        (&["--method=zstd", "--level=19"], ZSTD),
+        // Of HIP only.
+        (&["--method=zlib"], None),
+        (&["--runtime=rocm-6.4"], None),
+    ] {
+        let text = done(
+            &folder,
+            &[&["compress", "plain", "-o", "new"], options].concat(),
+        );
+        let new = read(&folder, "new");
+        assert_eq!(
+            images(&new),
+            (expected.clone(), vec![method; 2]),
+            "{options:?}"
+        );
+        let changes = match method {
+            Some(_) => ", 1 container\n",
+            None => ", no container changes\n",
+        };
+        assert!(text.ends_with(changes), "{options:?}: {text}");
+        assert_eq!(new == plain, method.is_none());
+        // What is compressed stays, unless a method is asked for.
+        done(&folder, &["compress", "new", "-o", "again"]);
+        let again = images(&read(&folder, "again"));
+        let stays = method.or(LZ4);
+        assert_eq!(again, (expected.clone(), vec![stays; 2]), "{options:?}");
+        done(
+            &folder,
+            &["compress", "--method=zstd", "again", "-o", "other"],
+        );
+        let other = images(&read(&folder, "other"));
+        assert_eq!(other, (expected.clone(), vec![ZSTD; 2]), "{options:?}");
+        done(&folder, &["decompress", "other", "-o", "back"]);
+        assert!(read(&folder, "back") == plain, "{options:?}");
+    }
+    // What NVIDIA's tool compressed, also together.
+    for (name, old) in [
+        ("lz4.fatbin", LZ4),
+        ("zstd.fatbin", ZSTD),
+        ("group.fatbin", ZSTD),
+    ] {
+        folder.write("theirs", golden(name));
+        let (expected, methods) = images(&golden(name));
+        assert_eq!(methods, [old; 4]);
+        for (method, new) in [("lz4", LZ4), ("zstd", ZSTD)] {
+            let method = format!("--method={method}");
+            done(&folder, &["compress", &method, "theirs", "-o", "new"]);
+            let new_images = images(&read(&folder, "new"));
+            assert_eq!(
+                new_images,
+                (expected.clone(), vec![new; 4]),
+                "{name} {method}"
+            );
+            if let Some(cuobjdump) = tool("cuda", &["cuobjdump"]) {
+                let list = |file: &str| {
+                    let mut command = Command::new(&cuobjdump);
+                    command
+                        .args(["-lelf", "-lptx", file])
+                        .current_dir(folder.root());
+                    run(&mut command).replace(file, "")
+                };
+                assert_eq!(list("new"), list("theirs"), "{name} {method}");
+            }
+        }
+        done(&folder, &["decompress", "theirs", "-o", "new"]);
+        let is_group = name == "group.fatbin";
+        let methods = vec![if is_group { ZSTD } else { None }; 4];
+        assert_eq!(images(&read(&folder, "new")), (expected, methods), "{name}");
+    }
+}
+
+/// CUDA's programs by `nvcc`, with and without relocatable device code, beside `cuobjdump`.
+#[test]
+fn compresses_the_images_of_cuda_programs() {
+    let (Some(nvcc), Some(cuobjdump)) = (program("nvcc"), tool("cuda", &["cuobjdump"])) else {
+        return;
+    };
+    let folder = Folder::new();
+    folder.write(
+        "k.cu",
+        "__device__ int v[70000] = {1};\n\
+         __global__ void scale(float *x) { x[threadIdx.x] *= v[threadIdx.x]; }\n",
+    );
+    folder.write("runtime.c", CUDA_RUNTIME);
+    cc(&folder, Path::new("cc"), &["-c", "runtime.c"]);
+    let targets = [
+        "-gencode=arch=compute_80,code=sm_80",
+        "-gencode=arch=compute_90,code=sm_90",
+    ];
+    for rdc in ["-rdc=false", "-rdc=true"] {
+        cc(
+            &folder,
+            &nvcc,
+            &[&["-c", "k.cu", rdc][..], &targets].concat(),
+        );
+        let mut link = vec!["runtime.o", "k.o", "-o", "k"];
+        if rdc == "-rdc=true" {
+            let device = ["-dlink", "-cudadevrt=none", "k.o", "-o", "device.o"];
+            cc(&folder, &nvcc, &[&device[..], &targets].concat());
+            link.push("device.o");
+        }
+        cc(&folder, Path::new("g++"), &link);
+        let registered = printed(&folder, &["./k"]);
+        assert_eq!(registered, "466243b1 ba55ed50\n");
+        let extract = |name: &str| {
+            let out = folder.path(name);
+            std::fs::create_dir(&out).unwrap();
+            run(Command::new(&cuobjdump)
+                .args(["-xelf", "all", "-all", "../k"])
+                .current_dir(&out));
+            let files = std::fs::read_dir(out).unwrap();
+            let files = files.map(|file| std::fs::read(file.unwrap().path()).unwrap());
+            let mut files: Vec<Vec<u8>> = files.collect();
+            files.sort();
+            files
+        };
+        let (before, old) = (extract(&format!("before{rdc}")), size(&folder, "k"));
+        assert!(before.len() >= 2);
+        for (step, options) in [&[][..], &["--method=zstd"]].into_iter().enumerate() {
+            let text = done(
+                &folder,
+                &[&["compress", "--in-place", "k"], options].concat(),
+            );
+            assert!(text.contains(" container"), "{text}");
+            assert_eq!(printed(&folder, &["./k"]), registered);
+            assert!(extract(&format!("after{step}{rdc}")) == before, "{rdc}");
+        }
+        // Two images with 280,000 bytes of a variable.
+        assert!(size(&folder, "k") + 500_000 < old, "{rdc}");
     }
 }
 
@@ -179,6 +349,18 @@ fn refuses_what_it_cannot_do() {
             "rocm-6.2 does not read this method",
         ),
         (
+            &[
+                "compress",
+                "plain",
+                "-o",
+                "x",
+                "--runtime=rocm-7.2",
+                "--method=lz4",
+            ],
+            1,
+            "rocm-7.2 does not read this method",
+        ),
+        (
             &["compress", "text", "-o", "x"],
             1,
             "text: expected an ELF file, an archive, a bundle,",
@@ -186,7 +368,7 @@ fn refuses_what_it_cannot_do() {
         (
             &["decompress", "elf", "-o", "x"],
             1,
-            "decompressed bundles do not fit into a program",
+            "decompressed images do not fit into a program",
         ),
         (
             &["compress", "plain", "text", "-o", "x"],

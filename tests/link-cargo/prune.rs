@@ -278,7 +278,7 @@ fn says_where_contents_go_that_cannot_be_unpacked() {
 }
 
 /// Prints the magics of a registered wrapper and of the fat binary that it points to.
-const CUDA_RUNTIME: &str = r#"
+pub(crate) const CUDA_RUNTIME: &str = r#"
 #include <stdio.h>
 struct wrapper { int magic, version; const unsigned *data; void *more; };
 void **__cudaRegisterFatBinary(void *at) {

@@ -7,8 +7,8 @@
 use crate::container::elf::{Elf, ElfError};
 use crate::format::bytes::{Field, ReadAt};
 use crate::format::fatbin::{
-    CUBIN, FatbinCompressor, FatbinHeader, FatbinPackError, ImageHeader, MAGIC, PTX, THIS_FAMILY,
-    THIS_PROCESSOR,
+    CUBIN, CompressedImage, FatbinCompressor, FatbinHeader, FatbinPackError, ImageHeader, MAGIC,
+    PTX, THIS_FAMILY, THIS_PROCESSOR,
 };
 use crate::format::pieces::Piece;
 use crate::format::ptx;
@@ -128,22 +128,12 @@ impl<'d, R: ReadAt<'d>> FatbinImage<'_, R> {
             "compute" => self.ptx()?,
             _ => return Err(FatbinProblem::Processor),
         };
-        let uncompressed_size = entry.image.size();
-        let (image, method) = match compressor {
-            Some(compressor) => self.compressed(entry.image, compressor)?,
-            None => (entry.image, 0),
-        };
-        let (compressed_size, uncompressed_size) = match method {
-            0 => (0, 0),
-            // It is smaller than the image, which has less than 4 GiB.
-            _ => (image.size() as u32, uncompressed_size),
-        };
         let header = ImageHeader {
             kind: entry.kind,
             version: IMAGE_VERSION,
             header_size: (ImageHeader::LEN as usize + entry.options.len()) as u32,
-            image_size: image.size().next_multiple_of(8),
-            compressed_size,
+            image_size: 0,
+            compressed_size: 0,
             options_offset: match entry.options.is_empty() {
                 true => 0,
                 false => ImageHeader::LEN as u32,
@@ -153,33 +143,36 @@ impl<'d, R: ReadAt<'d>> FatbinImage<'_, R> {
             processor: number,
             name_offset: 0,
             name_size: 0,
-            flags: HOST | letter | entry.flags | method,
+            flags: HOST | letter | entry.flags,
             reserved: 0,
-            uncompressed_size,
+            uncompressed_size: 0,
+        };
+        let size = entry.image.size();
+        let compressed = match compressor {
+            Some(compressor) => self.compressed(&entry.image, compressor)?,
+            None => None,
         };
         let mut head = Vec::new();
-        header.write(&mut head);
+        let how = compressed.as_ref().map(|compressed| compressed.how);
+        header.stored_as(size, how).write(&mut head);
         head.extend(entry.options);
+        let image = compressed.map_or(entry.image, |compressed| Piece::Bytes(compressed.bytes));
         Ok((head, image))
     }
 
-    /// Returns the image and the flag of its method; without one if it is not compressed.
+    /// Returns the compressed image; nothing if it is not smaller.
     fn compressed(
         &self,
-        image: Piece,
+        image: &Piece,
         compressor: FatbinCompressor,
-    ) -> Result<(Piece, u64), FatbinProblem> {
+    ) -> Result<Option<CompressedImage>, FatbinProblem> {
         let size = image.size();
-        let bytes = match &image {
+        let bytes = match image {
             Piece::Bytes(bytes) => Some(bytes.as_slice()),
             _ => self.image.read_at(0, size),
         };
         let bytes = bytes.ok_or(FatbinProblem::Unread { size })?;
-        let compressed = compressor.compress(bytes).map_err(FatbinProblem::Pack)?;
-        Ok(match compressed {
-            Some(compressed) => (Piece::Bytes(compressed), compressor.flag()),
-            None => (image, 0),
-        })
+        compressor.compress(bytes).map_err(FatbinProblem::Pack)
     }
 
     fn cubin(&self, number: u32, index: usize) -> Result<EncodedImage, FatbinProblem> {

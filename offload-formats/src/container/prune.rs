@@ -15,7 +15,8 @@
 //! |---|---|
 //! | `choice.rs`, `job.rs` | which images are kept, and what all parts have in common |
 //! | `recompress.rs` | bundles with another compression, whose images all stay |
-//! | `units.rs`, `binaries.rs` | units, and their replacements |
+//! | `pruned.rs` | what becomes of a file and of its units |
+//! | `units.rs`, `fatbins.rs`, `binaries.rs` | units, and their replacements |
 //! | `elf_headers.rs` | file header, segments, sections |
 //! | `pointers.rs` | relocations, wrappers and symbols that point to units |
 //! | `tables.rs` | OpenMP's tables of images, which point into offload binaries |
@@ -32,27 +33,31 @@ mod binaries;
 mod choice;
 mod elf_headers;
 mod error;
+mod fatbins;
 mod job;
 mod layout;
 mod member;
 mod object;
 mod pointers;
+mod pruned;
 mod recompress;
 mod rewrite;
 mod tables;
 mod units;
 
+use crate::container::decompression_limit::DecompressionLimit;
 use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
 use crate::format::unpacked::Scratch;
 
 use job::PruneJob;
 
-pub use choice::{PruneChoice, PtxChoice, Recompression};
+pub use choice::{FatbinRecompression, PruneChoice, PtxChoice, Recompression};
 pub use error::{PruneError, PruneProblem};
-pub use units::{PruneCounts, PrunedFile};
+pub use pruned::{PruneCounts, PrunedFile};
 
-/// Prunes the file `data`. The content of a compressed bundle or offload binary may have `limit` bytes.
+/// Prunes the file `data`. The content of a compressed bundle or offload binary, or a compressed image of a fat binary, which
+/// is in memory, may not be larger than `limit`.
 ///
 /// Contents are unpacked to others of the scratch's kind, one after the other. `scratch` keeps what was compressed anew or
 /// decompressed: the pieces of the new file refer to it as input 1.
@@ -66,7 +71,7 @@ pub use units::{PruneCounts, PrunedFile};
 pub fn prune<'d, R: ReadAt<'d>>(
     data: R,
     choice: &PruneChoice,
-    limit: u64,
+    limit: DecompressionLimit,
     scratch: &Scratch,
 ) -> Result<PrunedFile, PruneError> {
     let job = PruneJob {

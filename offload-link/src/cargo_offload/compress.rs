@@ -1,14 +1,16 @@
-//! `cargo offload compress` and `decompress`: bundles with another compression.
+//! `cargo offload compress` and `decompress`: bundles and fat binaries with another compression.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use offload_formats::container::prune::{PruneChoice, Recompression, prune};
+use offload_formats::container::decompression_limit::DecompressionLimit;
+use offload_formats::container::prune::{FatbinRecompression, PruneChoice, Recompression, prune};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::compressed_bundle::{
     CompressedBundleVersion, Compression, HipRuntime, Method,
 };
+use offload_formats::format::fatbin::FatbinCompressor;
 use offload_formats::format::magic::Magic;
 use serde::Serialize;
 
@@ -19,22 +21,25 @@ use super::prune::write;
 use super::text::{self, NAME};
 use crate::{decompressed, files, json as json_text};
 
-/// Compresses bundles for HIP: files of bundles, and those in programs and shared libraries.
+/// Compresses images for HIP and CUDA: files of bundles and fat binaries, and those in programs and libraries.
 ///
-/// Programs register the compressed bundles as before, and HIP's runtime unpacks them when it loads them.
+/// Programs register the images as before, and the runtime unpacks them when it loads them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --runtime, bundles get version 2 with zstd, which ROCm 6.3 and later read. docs/verify.md has the table.
+Without --runtime and --method, HIP's bundles get version 2 with zstd, which ROCm 6.3 and later read
+(docs/verify.md has the table), and images of CUDA that are not compressed become LZ4, which every driver
+reads. Drivers of CUDA 12.4 and later read zstd, too.
 
 Examples:
   cargo offload compress --runtime rocm-6.4 libkernels.so -o small.so
   cargo offload compress --level 19 --in-place kernels.hipfb
+  cargo offload compress --method zstd --level 19 libcuda_kernels.so -o small.so
   cargo offload compress --method zlib --runtime rocm-6.2 --in-place -r lib")]
 pub(super) struct CompressLine {
-    /// Release of ROCm that must read the bundles, such as rocm-6.4.
+    /// Release of ROCm that must read the bundles, such as rocm-6.4; CUDA's fat binaries stay as they are.
     #[arg(long, value_name = "RUNTIME")]
     runtime: Option<HipRuntime>,
-    /// Compression method; by default the best one that the runtime reads.
+    /// Compression method; what has another one is compressed again. lz4 is for CUDA only, zlib for HIP only.
     #[arg(long, value_name = "METHOD")]
     method: Option<MethodOption>,
     /// Compression level: 1 to 22 for zstd, 1 to 9 for zlib [default: 3 for zstd, 6 for zlib].
@@ -44,9 +49,10 @@ pub(super) struct CompressLine {
     common: RecompressOptions,
 }
 
-/// Decompresses files of bundles.
+/// Decompresses files of bundles and fat binaries.
 ///
-/// Programs and libraries are refused: they have no room for larger bundles.
+/// Programs and libraries are refused: they have no room for larger images. Images of CUDA that are compressed together stay
+/// so.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
@@ -79,6 +85,7 @@ struct RecompressOptions {
 enum MethodOption {
     Zstd,
     Zlib,
+    Lz4,
 }
 
 #[derive(Serialize)]
@@ -94,16 +101,39 @@ struct RecompressedFile {
     output: String,
     old_size: u64,
     new_size: u64,
-    bundles: usize,
+    containers: usize,
 }
 
 impl CompressLine {
     /// Returns the compression that the options ask for.
-    fn compression(&self) -> Result<Compression, CargoOffloadError> {
-        let method = self.method.map(|method| match method {
-            MethodOption::Zstd => Method::Zstd,
-            MethodOption::Zlib => Method::Zlib,
+    fn recompression(&self) -> Result<Recompression, CargoOffloadError> {
+        let bundles = match self.method {
+            Some(MethodOption::Lz4) => match self.runtime {
+                None => None,
+                Some(runtime) => return Err(unread_method(runtime)),
+            },
+            Some(MethodOption::Zlib) => Some(self.of_bundles(Some(Method::Zlib))?),
+            Some(MethodOption::Zstd) => Some(self.of_bundles(Some(Method::Zstd))?),
+            None => Some(self.of_bundles(None)?),
+        };
+        let level = self.level;
+        let compressor = match self.method {
+            Some(MethodOption::Zlib) => None,
+            Some(MethodOption::Zstd) => Some(FatbinCompressor::Zstd { level }),
+            Some(MethodOption::Lz4) | None => Some(FatbinCompressor::Lz4),
+        };
+        let fatbins = compressor.map(|compressor| FatbinRecompression {
+            compressor,
+            replaces: self.method.is_some(),
         });
+        Ok(Recompression::Compress {
+            bundles,
+            fatbins: fatbins.filter(|_| self.runtime.is_none()),
+        })
+    }
+
+    /// Returns the compression of bundles.
+    fn of_bundles(&self, method: Option<Method>) -> Result<Compression, CargoOffloadError> {
         let (mut version, mut best) = (CompressedBundleVersion::V2, Method::Zstd);
         if let Some(runtime) = self.runtime {
             let newest = runtime.versions().last().zip(runtime.methods().last());
@@ -114,9 +144,7 @@ impl CompressLine {
             };
             (version, best) = (*newest, *newest_method);
             if method.is_some_and(|method| !runtime.reads(version, method)) {
-                return Err(CargoOffloadError::new(format_args!(
-                    "{runtime} does not read this method\nhint: leave out --method"
-                )));
+                return Err(unread_method(runtime));
             }
         }
         Ok(Compression {
@@ -128,10 +156,15 @@ impl CompressLine {
     }
 }
 
+fn unread_method(runtime: HipRuntime) -> CargoOffloadError {
+    CargoOffloadError::new(format_args!(
+        "{runtime} does not read this method\nhint: leave out --method"
+    ))
+}
+
 /// Compresses each file and prints its sizes.
 pub(super) fn run(line: &CompressLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
-    let how = Recompression::Compress(line.compression()?);
-    recompress(&line.common, how, out)
+    recompress(&line.common, line.recompression()?, out)
 }
 
 /// Decompresses each file and prints its sizes.
@@ -153,7 +186,7 @@ fn recompress(
             "`--output` needs exactly one input file\nhint: `--in-place` replaces several files",
         ));
     }
-    let limit = options.limit.value()?.files();
+    let limit = options.limit.value()?;
     let mut files = Vec::new();
     let done = options.input.each(|input| {
         let file = recompress_file(options, input, how, limit)?;
@@ -175,7 +208,7 @@ fn recompress_file(
     options: &RecompressOptions,
     input: &OpenInput,
     how: Recompression,
-    limit: u64,
+    limit: DecompressionLimit,
 ) -> Result<RecompressedFile, CargoOffloadError> {
     let name = input.name.as_path();
     let wrong = |problem: &dyn std::fmt::Display| {
@@ -184,7 +217,7 @@ fn recompress_file(
     let cache = ReadCache::new(input.reading.part(0..input.size));
     if how == Recompression::Decompress && Magic::at(&cache, 0..input.size) == Magic::Elf {
         return Err(wrong(
-            &"decompressed bundles do not fit into a program, library or object\n\
+            &"decompressed images do not fit into a program, library or object\n\
             hint: `cargo offload extract` writes the images to files",
         ));
     }
@@ -203,18 +236,18 @@ fn recompress_file(
         output: output.to_string_lossy().into_owned(),
         old_size: input.size,
         new_size: changed.size,
-        bundles: changed.counts.recompressed,
+        containers: changed.counts.recompressed,
     })
 }
 
 fn print(file: &RecompressedFile, out: &mut impl Write) -> io::Result<()> {
     let name = terminal(&file.file);
     let (old, new) = (text::size(file.old_size), text::size(file.new_size));
-    match file.bundles {
-        0 => writeln!(out, "{NAME}{name}{NAME:#}: {old}, no bundle changes"),
+    match file.containers {
+        0 => writeln!(out, "{NAME}{name}{NAME:#}: {old}, no container changes"),
         count => {
-            let bundles = text::count(count, "bundle");
-            writeln!(out, "{NAME}{name}{NAME:#}: {old} → {new}, {bundles}")
+            let containers = text::count(count, "container");
+            writeln!(out, "{NAME}{name}{NAME:#}: {old} → {new}, {containers}")
         }
     }
 }

@@ -180,7 +180,7 @@ impl Pruner<'_> {
             return self.zip(input, output);
         }
         let contents = files::scratch();
-        let pruned = match prune(&cache, &self.choice, self.limit.files(), &contents) {
+        let pruned = match prune(&cache, &self.choice, self.limit, &contents) {
             Ok(pruned) => pruned,
             Err(error) if input.origin == Origin::Searched && error.problem.is_without_images() => {
                 return Ok(None);

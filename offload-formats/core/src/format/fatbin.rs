@@ -45,7 +45,7 @@ pub use entry::{FatbinCompression, FatbinEntry, FatbinGroup, FatbinKind};
 pub use error::FatbinReadError;
 #[doc(hidden)]
 pub use layout::{CUBIN, FatbinHeader, ImageHeader, MAGIC, PTX, THIS_FAMILY, THIS_PROCESSOR};
-pub use pack::{FatbinCompressor, FatbinPackError};
+pub use pack::{CompressedImage, FatbinCompressor, FatbinPackError};
 pub use unpack::{FatbinUnpackError, FatbinUnpacker, UnpackedBytes};
 pub use walk::{FatbinWalk, FoundFatbin, walk};
 

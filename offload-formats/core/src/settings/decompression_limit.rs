@@ -29,6 +29,12 @@ impl DecompressionLimit {
         Ok(Self { given })
     }
 
+    /// Allows so many bytes, in files and in memory.
+    #[must_use]
+    pub const fn of(bytes: u64) -> Self {
+        Self { given: Some(bytes) }
+    }
+
     /// Returns the limit in bytes for data decompressed to files: for each compressed bundle, and for all of a run.
     #[must_use]
     pub fn files(self) -> u64 {

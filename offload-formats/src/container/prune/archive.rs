@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::error::{PruneError, PruneProblem};
 use super::job::PruneJob;
 use super::member;
-use super::units::{PruneCounts, PrunedFile};
+use super::pruned::{PruneCounts, PrunedFile};
 use crate::container::archive::{Archive, ArchiveMember};
 use crate::format::bytes::{Cursor, ReadAt, Window};
 use crate::format::pieces::Piece;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::choice::PruneChoice;
 use super::error::PruneProblem;
 use super::job::PruneJob;
-use super::units::{PruneCounts, PrunedUnit, new_unit};
+use super::pruned::{PruneCounts, PrunedUnit, new_unit};
 use crate::format::bytes::ReadAt;
 use crate::format::offload_binary::{
     self, BinaryEntry, NewBinaryEntry, OffloadBinary, OffloadBinaryVersion,
@@ -31,7 +31,7 @@ pub(super) fn binary_units<'d, R: ReadAt<'d>>(
     for binary in &binaries {
         unpacked.push(match &binary.compressed {
             Some(_) => {
-                let content = binary.unpack(data, job.limit, &contents);
+                let content = binary.unpack(data, job.limit.files(), &contents);
                 Some(content.map_err(PruneProblem::Inflate)?)
             }
             None => None,

@@ -1,7 +1,7 @@
 //! Chooses the images to keep.
 
 use crate::format::compressed_bundle::Compression;
-use crate::format::fatbin::{FatbinEntry, FatbinKind};
+use crate::format::fatbin::{FatbinCompressor, FatbinEntry, FatbinKind};
 use crate::names::{EntryId, EntryKind, Processor, TargetId};
 
 /// Images to keep. Hosts' entries, and entries whose IDs are unknown, are always kept.
@@ -31,14 +31,36 @@ enum ChoiceMode {
     Recompress(Recompression),
 }
 
-/// New compression of bundles, whose images all stay.
+/// New compression of bundles and fat binaries, whose images all stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Recompression {
-    /// Compress plain bundles, and compressed ones of another version or method. A bundle that would grow stays.
-    Compress(Compression),
-    /// Decompress compressed bundles. A linked file has no room for that.
+    /// Compress what is plain, unless it would grow.
+    Compress {
+        /// Compression of bundles, also of compressed ones of another version or method; nothing if they stay as they are.
+        bundles: Option<Compression>,
+        /// Compression of images in CUDA's fat binaries; nothing if they stay as they are.
+        fatbins: Option<FatbinRecompression>,
+    },
+    /// Decompress compressed bundles, and images in CUDA's fat binaries that are compressed by themselves. A linked file
+    /// has no room for that.
     Decompress,
+}
+
+/// New compression of images in CUDA's fat binaries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FatbinRecompression {
+    /// The compression.
+    pub compressor: FatbinCompressor,
+    /// True if images that are compressed otherwise are compressed again.
+    pub replaces: bool,
+}
+
+impl FatbinRecompression {
+    /// Tells whether somebody asks for a level.
+    pub(super) fn has_level(self) -> bool {
+        matches!(self.compressor, FatbinCompressor::Zstd { level: Some(_) })
+    }
 }
 
 /// PTX in CUDA fat binaries, which drivers compile for GPUs without an image of their own.
@@ -66,7 +88,7 @@ impl PruneChoice {
         Self { names, mode, ptx }
     }
 
-    /// Keeps all images and changes the compression of bundles.
+    /// Keeps all images and changes their compression.
     #[must_use]
     pub fn recompress(how: Recompression) -> Self {
         Self {
@@ -76,7 +98,7 @@ impl PruneChoice {
         }
     }
 
-    /// Returns the new compression of bundles.
+    /// Returns the new compression.
     pub(super) fn recompression(&self) -> Option<Recompression> {
         match self.mode {
             ChoiceMode::Recompress(how) => Some(how),

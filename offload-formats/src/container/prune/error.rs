@@ -9,7 +9,7 @@ use crate::format::bundle::{BundleError, BundleWriteError};
 use crate::format::bundles::BundleSequenceError;
 use crate::format::bytes::OutOfBounds;
 use crate::format::compressed_bundle::{CompressedBundleError, CompressedBundleWriteError};
-use crate::format::fatbin::FatbinReadError;
+use crate::format::fatbin::{FatbinPackError, FatbinReadError, FatbinUnpackError};
 use crate::format::offload_binary::{InflateError, OffloadBinaryError, OffloadBinaryWriteError};
 
 /// Reason why a file cannot be pruned, and the member and section that it concerns.
@@ -69,6 +69,15 @@ pub enum PruneProblem {
     Compressed(CompressedBundleError),
     /// Damage in a fat binary.
     Fatbin(FatbinReadError),
+    /// An image of a fat binary cannot be unpacked.
+    Unpack {
+        /// Offset of the image's header.
+        offset: u64,
+        /// The image's problem.
+        problem: FatbinUnpackError,
+    },
+    /// An image of a fat binary cannot be compressed.
+    Pack(FatbinPackError),
     /// A fat binary's header has an unknown size.
     FatbinHeader {
         /// Offset of the fat binary.
@@ -133,6 +142,10 @@ impl PruneProblem {
             self,
             Self::Compressed(CompressedBundleError::Limit { .. })
                 | Self::Inflate(InflateError::Limit { .. })
+                | Self::Unpack {
+                    problem: FatbinUnpackError::Limit { .. },
+                    ..
+                }
         )
     }
 
@@ -246,6 +259,11 @@ impl fmt::Display for PruneProblem {
             Self::Bundle(problem) => problem.fmt(f),
             Self::Compressed(problem) => problem.fmt(f),
             Self::Fatbin(problem) => problem.fmt(f),
+            Self::Unpack { offset, problem } => write!(
+                f,
+                "image at offset {offset:#x} of a CUDA fat binary: {problem}"
+            ),
+            Self::Pack(problem) => problem.fmt(f),
             Self::FatbinHeader { offset } => write!(
                 f,
                 "CUDA fat binary at offset {offset:#x}: the size of its header is unknown"

@@ -7,7 +7,7 @@ use object::elf;
 use super::elf_headers::{ElfHeaders, ProgramHeader64};
 use super::error::PruneProblem;
 use super::pointers::{AddressMap, MovedUnit};
-use super::units::PrunedUnit;
+use super::pruned::PrunedUnit;
 
 /// A section of units.
 #[derive(Debug)]

@@ -20,6 +20,11 @@ pub(super) fn recompressed<'d, R: ReadAt<'d>>(
     how: Recompression,
     job: PruneJob<'_>,
 ) -> Result<Option<Unpacked>, PruneProblem> {
+    let how = match how {
+        Recompression::Compress { bundles: None, .. } => return Ok(None),
+        Recompression::Compress { bundles, .. } => bundles,
+        Recompression::Decompress => None,
+    };
     let old = match Magic::at(data, range.clone()) {
         Magic::CompressedBundle => {
             let old = CompressedBundle::parse(data, range.start, range.end);
@@ -28,19 +33,19 @@ pub(super) fn recompressed<'d, R: ReadAt<'d>>(
         _ => None,
     };
     let unpack = |old: &CompressedBundle, scratch| {
-        let content = old.unpack(data, job.limit, scratch);
+        let content = old.unpack(data, job.limit.files(), scratch);
         content.map_err(PruneProblem::Compressed)
     };
     match (old, how) {
-        (None, Recompression::Decompress) => Ok(None),
-        (Some(old), Recompression::Decompress) => unpack(&old, job.scratch).map(Some),
-        (Some(old), Recompression::Compress(how))
+        (None, None) => Ok(None),
+        (Some(old), None) => unpack(&old, job.scratch).map(Some),
+        (Some(old), Some(how))
             if (old.version, old.method) == (how.version, how.method) && how.level.is_none() =>
         {
             Ok(None)
         }
         // One of an unsuitable version must change, even if it grows.
-        (Some(old), Recompression::Compress(how)) => {
+        (Some(old), Some(how)) => {
             let content = unpack(&old, &job.scratch.another())?;
             let size = content.size();
             let copy = Piece::Copy {
@@ -50,7 +55,7 @@ pub(super) fn recompressed<'d, R: ReadAt<'d>>(
             let bytes = PieceSource::new(vec![copy], vec![content.source()]);
             compressed_copy(job, how, size, bytes).map(Some)
         }
-        (None, Recompression::Compress(how)) => {
+        (None, Some(how)) => {
             let size = range.end.saturating_sub(range.start);
             let bytes = OnceStream::new(Cursor::new(data, range.clone()));
             let new = compressed_copy(job, how, size, bytes)?;

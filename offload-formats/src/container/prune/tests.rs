@@ -13,6 +13,8 @@ use std::ops::Range;
 /// Written by `fatbinary` of CUDA 13.5: `sm_80` and `sm_100a`.
 const FATBIN: &[u8] = include_bytes!("../../../../tests/golden/cuda-13.5/two-images.fatbin");
 
+const LIMIT: DecompressionLimit = DecompressionLimit::of(1 << 20);
+
 fn keep(names: &[&str]) -> PruneChoice {
     let names = names.iter().map(|name| (*name).to_owned()).collect();
     PruneChoice::keep(names, PtxChoice::Keep)
@@ -20,7 +22,7 @@ fn keep(names: &[&str]) -> PruneChoice {
 
 fn bytes(file: &[u8], choice: &PruneChoice) -> Vec<u8> {
     let scratch = Scratch::in_memory();
-    let pruned = prune(file, choice, 1 << 20, &scratch).unwrap();
+    let pruned = prune(file, choice, LIMIT, &scratch).unwrap();
     let new = scratch.all();
     let new = new.read(&(0..new.size())).unwrap();
     let bytes = to_bytes(&pruned.pieces, &[file, &new]).unwrap();
@@ -56,7 +58,7 @@ fn keeps_headers_and_images_of_fat_binaries() {
     expected[8..16].copy_from_slice(&(0xbf8_u64 - 16).to_le_bytes());
     assert!(bytes(FATBIN, &keep(&["sm_80"])) == expected);
     // `sm_90` can use neither.
-    let pruned = prune(FATBIN, &keep(&["sm_90"]), 0, &Scratch::in_memory()).unwrap();
+    let pruned = prune(FATBIN, &keep(&["sm_90"]), LIMIT, &Scratch::in_memory()).unwrap();
     assert!(pruned.counts.kept.is_empty());
     assert_eq!(pruned.counts.empty, 1);
     assert_eq!(pruned.size, 16);
@@ -83,7 +85,7 @@ fn reads_the_compressed_offload_binaries_that_it_writes() {
         let pruned = bytes(&file, &keep(&["gfx906"]));
         let all = PruneChoice::drop(Vec::new(), PtxChoice::Keep);
         assert!(bytes(&pruned, &all) == pruned, "{size}");
-        let again = prune(&pruned[..], &all, 1 << 20, &Scratch::in_memory()).unwrap();
+        let again = prune(&pruned[..], &all, LIMIT, &Scratch::in_memory()).unwrap();
         let kept = BTreeMap::from([("gfx906".to_owned(), (1, image.len() as u64))]);
         assert_eq!(again.counts.kept, kept);
         let binary = OffloadBinary::parse(&pruned[..], 0, pruned.len() as u64).unwrap();
@@ -105,7 +107,7 @@ fn survives_truncations_and_changes() {
     for file in [&bundle[..], FATBIN] {
         let check = |bytes: &[u8]| {
             let choice = keep(&["gfx906", "sm_80"]);
-            if let Ok(pruned) = prune(bytes, &choice, 1 << 20, &Scratch::in_memory()) {
+            if let Ok(pruned) = prune(bytes, &choice, LIMIT, &Scratch::in_memory()) {
                 assert!(to_bytes(&pruned.pieces, &[bytes]).is_some());
             }
         };

@@ -5,6 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
+use offload_formats::container::decompression_limit::DecompressionLimit;
 use offload_formats::container::prune::{
     PruneChoice, PruneCounts, PruneProblem, PrunedFile, PtxChoice, prune,
 };
@@ -80,7 +81,12 @@ pub(super) fn write_checked(
 /// Reads the new content again.
 fn check(new: &std::rc::Rc<Reading>, counts: &PruneCounts, size: u64) -> Result<(), String> {
     let cache = ReadCache::new(new.part(0..size));
-    match prune(&cache, &keep_all(), u64::MAX, &files::scratch()) {
+    match prune(
+        &cache,
+        &keep_all(),
+        DecompressionLimit::of(u64::MAX),
+        &files::scratch(),
+    ) {
         Ok(read) if read.counts.kept == counts.kept && read.size == size => Ok(()),
         Ok(_) => Err("its images are not those that were kept".to_owned()),
         Err(error) if counts.kept.is_empty() && is_empty(&error.problem, size) => Ok(()),

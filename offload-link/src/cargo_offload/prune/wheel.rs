@@ -53,7 +53,7 @@ pub(super) fn prune_zip(
     let mut pruner = ZipPruner {
         input,
         choice,
-        content: limit.files(),
+        limit: *limit,
         members: limit.files(),
         counts: PruneCounts::default(),
         has_images: false,
@@ -139,8 +139,8 @@ impl PrunedZip {
 struct ZipPruner<'a> {
     input: &'a Rc<Reading>,
     choice: &'a PruneChoice,
-    /// Limit on the content of a compressed bundle in bytes.
-    content: u64,
+    /// Limit on the content of a compressed bundle.
+    limit: DecompressionLimit,
     /// Remaining limit on unpacked members in bytes.
     members: u64,
     counts: PruneCounts,
@@ -179,7 +179,7 @@ impl ZipPruner<'_> {
             return Ok(());
         }
         let contents = files::scratch();
-        let pruned = match prune(&cache, self.choice, self.content, &contents) {
+        let pruned = match prune(&cache, self.choice, self.limit, &contents) {
             Ok(pruned) => pruned,
             Err(error) if error.problem.is_without_images() => return Ok(()),
             Err(error) if error.problem.is_unsupported() => {

@@ -4,7 +4,8 @@ use std::fmt;
 use std::io;
 use std::num::NonZeroU32;
 
-use super::layout::{LZ4, ZSTD};
+use super::entry::FatbinCompression;
+use super::layout::{ImageHeader, LZ4, ZSTD};
 use crate::format::codec::{Encoder, Method, not_built};
 use crate::format::lz4;
 
@@ -28,26 +29,67 @@ impl FatbinCompressor {
     /// # Errors
     ///
     /// Fails if the method is not built in, or its library fails.
-    pub fn compress(self, image: &[u8]) -> Result<Option<Vec<u8>>, FatbinPackError> {
+    pub fn compress(self, image: &[u8]) -> Result<Option<CompressedImage>, FatbinPackError> {
         if u32::try_from(image.len()).is_err() {
             return Ok(None);
         }
-        let compressed = match self {
+        let bytes = match self {
             Self::Lz4 => lz4::compress(image),
             Self::Zstd { level } => zstd(image, level)?,
         };
-        Ok(Some(compressed).filter(|compressed| compressed.len() < image.len()))
+        let size = u32::try_from(bytes.len()).ok();
+        let size = size.filter(|_| bytes.len() < image.len());
+        Ok(size.map(|size| CompressedImage {
+            how: (self, size),
+            bytes,
+        }))
     }
 
-    /// Returns the flag of such an image's header.
-    #[doc(hidden)]
+    /// Returns the method.
     #[must_use]
-    pub fn flag(self) -> u64 {
+    pub fn method(self) -> FatbinCompression {
         match self {
-            Self::Lz4 => LZ4,
-            Self::Zstd { .. } => ZSTD,
+            Self::Lz4 => FatbinCompression::Lz4,
+            Self::Zstd { .. } => FatbinCompression::Zstd,
         }
     }
+}
+
+impl ImageHeader {
+    /// Returns the header for an image of `size` bytes that is stored as it is, or compressed to so many bytes.
+    #[must_use]
+    pub fn stored_as(self, size: u64, compressed: Option<(FatbinCompressor, u32)>) -> Self {
+        let flags = self.flags & !(LZ4 | ZSTD);
+        match compressed {
+            None => Self {
+                image_size: size.next_multiple_of(8),
+                compressed_size: 0,
+                flags,
+                uncompressed_size: 0,
+                ..self
+            },
+            Some((compressor, stored)) => Self {
+                image_size: u64::from(stored).next_multiple_of(8),
+                compressed_size: stored,
+                flags: match compressor {
+                    FatbinCompressor::Lz4 => flags | LZ4,
+                    FatbinCompressor::Zstd { .. } => flags | ZSTD,
+                },
+                uncompressed_size: size,
+                ..self
+            },
+        }
+    }
+}
+
+/// A compressed image of a fat binary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CompressedImage {
+    /// The method, and the number of bytes, as the image's header has them.
+    pub how: (FatbinCompressor, u32),
+    /// The bytes.
+    pub bytes: Vec<u8>,
 }
 
 fn zstd(image: &[u8], level: Option<i32>) -> Result<Vec<u8>, FatbinPackError> {

@@ -60,6 +60,24 @@ impl<'d, R: ReadAt<'d>> FatbinUnpacker<R> {
     where
         'd: 's,
     {
+        let bytes = self.whole(entry)?;
+        let Some(group) = &entry.group else {
+            return Ok(bytes);
+        };
+        let size = group.image.end.saturating_sub(group.image.start);
+        let image = Cursor::new(bytes, group.image.clone()).read(size, "image");
+        image.map_err(FatbinUnpackError::Outside)
+    }
+
+    /// Returns the bytes of all images that are stored together with that of `entry`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`image`](Self::image).
+    pub fn whole<'s>(&'s mut self, entry: &FatbinEntry) -> Result<&'s [u8], FatbinUnpackError>
+    where
+        'd: 's,
+    {
         let Some(compression) = entry.compression else {
             let size = entry.image.end.saturating_sub(entry.image.start);
             let bytes = Cursor::new(self.data, entry.image.clone()).read(size, "image");
@@ -71,13 +89,7 @@ impl<'d, R: ReadAt<'d>> FatbinUnpacker<R> {
             None => self.decompress(entry, compression)?,
         };
         let range = entry.image.clone();
-        let bytes = &self.last.insert(UnpackedBytes { range, bytes }).bytes;
-        let Some(group) = &entry.group else {
-            return Ok(bytes);
-        };
-        let size = group.image.end.saturating_sub(group.image.start);
-        let image = Cursor::new(bytes.as_slice(), group.image.clone()).read(size, "image");
-        image.map_err(FatbinUnpackError::Outside)
+        Ok(&self.last.insert(UnpackedBytes { range, bytes }).bytes)
     }
 
     fn decompress(

@@ -1,0 +1,123 @@
+//! What becomes of a file and of its units.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::error::PruneError;
+use crate::format::pieces::Piece;
+use crate::format::unpacked::Unpacked;
+
+/// A pruned file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PrunedFile {
+    /// The new file. Input 0 is the old one, input 1 the scratch.
+    pub pieces: Vec<Piece>,
+    /// Size of the new file in bytes.
+    pub size: u64,
+    /// Kept and removed images.
+    pub counts: PruneCounts,
+    /// Images that were copied: their ranges in the old and in the new file.
+    pub copied: Vec<(Range<u64>, Range<u64>)>,
+    /// Archive members, and sections of a linked file, that stay as they are, because their images are of a kind that
+    /// is not pruned.
+    pub left: Vec<PruneError>,
+}
+
+impl PrunedFile {
+    /// Returns a file of that size, from which nothing is removed.
+    pub(super) fn unchanged(
+        size: u64,
+        units: impl Iterator<Item = PrunedUnit>,
+        counts: PruneCounts,
+    ) -> Self {
+        let copied = units.flat_map(|unit| unit.copied);
+        Self {
+            pieces: vec![Piece::Copy {
+                input: 0,
+                range: 0..size,
+            }],
+            size,
+            counts,
+            copied: copied.map(|(old, _)| (old.clone(), old)).collect(),
+            left: Vec::new(),
+        }
+    }
+}
+
+/// A bundle or a fat binary, which a wrapper registers, or an offload binary.
+#[derive(Debug)]
+pub(super) struct PrunedUnit {
+    /// Range in the old file.
+    pub old: Range<u64>,
+    /// Its replacement. Input 0 is the old file, input 1 the scratch.
+    pub pieces: Vec<Piece>,
+    /// Size of the replacement in bytes.
+    pub size: u64,
+    /// Alignment of its address.
+    pub alignment: u64,
+    /// Images that are copied: range in the old file, and offset from the start of the replacement.
+    pub copied: Vec<(Range<u64>, u64)>,
+}
+
+/// Numbers and sizes of images by target, and units that have no images left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PruneCounts {
+    /// Number and bytes of kept images, unpacked, by target.
+    pub kept: BTreeMap<String, (usize, u64)>,
+    /// Number and bytes of removed images, unpacked, by target.
+    pub removed: BTreeMap<String, (usize, u64)>,
+    /// Number of bundles and fat binaries without any image now; they remain, because the program registers them.
+    pub empty: usize,
+    /// Number of bundles and fat binaries whose compression changed.
+    pub recompressed: usize,
+}
+
+impl PruneCounts {
+    /// Returns whether no image is removed or compressed otherwise: the new file is the old one.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        self.removed.is_empty() && self.recompressed == 0
+    }
+
+    /// Adds the counts of another part.
+    pub fn append(&mut self, other: &Self) {
+        self.empty += other.empty;
+        self.recompressed += other.recompressed;
+        let maps = [
+            (&mut self.kept, &other.kept),
+            (&mut self.removed, &other.removed),
+        ];
+        for (map, others) in maps {
+            for (target, (count, bytes)) in others {
+                let (all, size) = map.entry(target.clone()).or_default();
+                *all += count;
+                *size = size.saturating_add(*bytes);
+            }
+        }
+    }
+
+    pub(super) fn add(&mut self, target: &str, size: u64, is_kept: bool) {
+        let map = match is_kept {
+            true => &mut self.kept,
+            false => &mut self.removed,
+        };
+        let (count, bytes) = map.entry(target.to_owned()).or_default();
+        *count += 1;
+        *bytes = bytes.saturating_add(size);
+    }
+}
+
+/// Returns a unit whose replacement is in the scratch.
+pub(super) fn new_unit(old: Range<u64>, new: &Unpacked, alignment: u64) -> PrunedUnit {
+    PrunedUnit {
+        old,
+        pieces: vec![Piece::Copy {
+            input: 1,
+            range: new.range(),
+        }],
+        size: new.size(),
+        alignment,
+        copied: Vec::new(),
+    }
+}
