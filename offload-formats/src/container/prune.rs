@@ -15,7 +15,7 @@
 //! |---|---|
 //! | `choice.rs`, `job.rs` | which images are kept, and what all parts have in common |
 //! | `recompress.rs` | bundles with another compression, whose images all stay |
-//! | `pruned.rs` | what becomes of a file and of its units |
+//! | `pruned.rs` | the new file and its units |
 //! | `units.rs`, `fatbins.rs`, `binaries.rs` | units, and their replacements |
 //! | `elf_headers.rs` | file header, segments, sections |
 //! | `pointers.rs` | relocations, wrappers and symbols that point to units |

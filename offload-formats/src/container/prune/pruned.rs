@@ -1,4 +1,4 @@
-//! What becomes of a file and of its units.
+//! The new file and its units.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
