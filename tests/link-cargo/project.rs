@@ -232,6 +232,65 @@ fn tells_for_each_target_whether_it_builds_and_what_is_missing() {
 }
 
 #[test]
+fn says_which_kernels_need_device_libraries_that_are_missing() {
+    let tools = [
+        support::tool("llvm19", &["clang-19"]),
+        support::tool("omptarget19", &["libomptarget.so"]),
+    ];
+    if tools.contains(&None) {
+        return;
+    }
+    let manifest = "[package]\nname = \"pack\"\nedition = \"2024\"\n[package.metadata.offload]\n\
+        targets = [\"gfx90a\"]\ncompiler = \"clang-19\"\n\
+        [[package.metadata.offload.module]]\nname = \"rocm\"\nlanguage = \"hip\"\nsources = [\"rocm.hip\"]\n\
+        [[package.metadata.offload.module]]\nname = \"own\"\nlanguage = \"hip\"\nsources = [\"own.hip\"]\n\
+        [[package.metadata.offload.module]]\nname = \"openmp\"\nlanguage = \"openmp\"\nsources = [\"k.c\"]\n";
+    let folder = folder(&[
+        ("Cargo.toml", manifest),
+        ("src/lib.rs", ""),
+        ("rocm.hip", "#include <hip/hip_runtime.h>\n"),
+        ("own.hip", "#include <offload/gpu.h>\n"),
+        ("k.c", ""),
+        ("rocm/include/hip/hip_runtime.h", ""),
+        ("libraries/README", ""),
+    ]);
+    let libraries = folder.path().join("libraries");
+    let doctor = |arguments: &[&str]| {
+        let mut command = cargo_offload(folder.path(), arguments);
+        command
+            .env("ROCM_PATH", folder.path().join("rocm"))
+            .env("HIP_DEVICE_LIB_PATH", &libraries);
+        command
+    };
+    let document = json(&mut doctor(&["doctor", "--json"]));
+    let target = |module: usize, key: &str| {
+        let target = &document["packages"][0]["modules"][module]["targets"][0];
+        target[key].clone()
+    };
+    assert_eq!(target(0, "builds"), false);
+    let problem = target(0, "problem").as_str().unwrap().to_owned();
+    let start = "clang-19`: cannot find ROCm device library; ";
+    assert!(problem.contains(start), "{problem}");
+    let hint = "\nhint: install ROCm's device libraries";
+    assert!(problem.contains(hint), "{problem}");
+    assert!(problem.contains("`<offload/gpu.h>`"), "{problem}");
+    assert_eq!(target(1, "builds"), true);
+    assert_eq!(target(1, "note"), Value::Null);
+    assert_eq!(target(2, "builds"), true);
+    let note = target(2, "note").as_str().unwrap().to_owned();
+    let start = "only kernels that call no function of the math library: `";
+    assert!(note.starts_with(start), "{note}");
+    assert!(note.contains("cannot find ROCm device library"), "{note}");
+    let text = said(&doctor(&["doctor"]).output().unwrap(), 0);
+    let printed = format!("/clang-19\n            {note}\n");
+    assert!(text.contains(&printed), "{text}");
+    support::device_libraries::put(&libraries, "");
+    let text = said(&doctor(&["doctor"]).output().unwrap(), 0);
+    assert_eq!(text.matches("    builds  gfx90a  by ").count(), 3, "{text}");
+    assert!(!text.contains("math library"), "{text}");
+}
+
+#[test]
 fn lists_targets_by_processor_and_by_product() {
     let here = tempfile::tempdir().unwrap();
     let arguments = [

@@ -207,17 +207,30 @@ impl Here<'_> {
         };
         let version = fitting_clangs::version(language, &root);
         let version = version.map(|(major, minor)| format!("{major}.{minor}"));
+        let named = || self.environment.variable("HIP_DEVICE_LIB_PATH");
         let libraries = match language {
-            Language::Hip => rocm::device_libraries(&root, None).map(|found| found.folder),
+            Language::Hip => named().map(PathBuf::from).or_else(|| {
+                let found = rocm::device_libraries(&root, None);
+                found.map(|found| found.folder)
+            }),
             _ => Some(root.join("nvvm/libdevice/libdevice.10.bc")).filter(|path| path.is_file()),
         };
-        let libraries = match libraries {
-            Some(path) => format!("device libraries in {}", path.display()),
-            None => "no device libraries".to_owned(),
+        let (libraries, hint) = match (libraries, language) {
+            (Some(path), _) => (format!("device libraries in {}", path.display()), None),
+            (None, language) => {
+                let need = match language {
+                    Language::Hip => Need::DeviceLibraries,
+                    _ => need,
+                };
+                ("no device libraries".to_owned(), Some(need.install(None)))
+            }
         };
         let detail = version.into_iter().chain([libraries]);
         let detail: Vec<String> = detail.collect();
-        Some(tool(ToolGroup::Sdks, name, root, detail.join(", ")))
+        Some(FoundTool {
+            hint,
+            ..tool(ToolGroup::Sdks, name, root, detail.join(", "))
+        })
     }
 
     fn runtimes(&self) -> Vec<FoundTool> {

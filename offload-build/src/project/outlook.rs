@@ -7,7 +7,10 @@ use offload_build_core::declare::settings::{Setting, Settings};
 use offload_build_core::environment::Environment;
 use offload_build_core::error::Error;
 use offload_build_core::installed::all_processors;
+use offload_build_core::installed::device_libraries::{self, DeviceLibraries};
+use offload_build_core::installed::machine::Machine;
 use offload_build_core::installed::native::Native;
+use offload_build_core::installed::sdk;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -34,6 +37,8 @@ pub struct TargetOutlook {
     pub target: String,
     /// Compiler that makes the image: its path and version. `None` if nothing is compiled, or if there is a problem.
     pub compiler: Option<(PathBuf, String)>,
+    /// Kernels that do not build although others do, and what to do.
+    pub note: Option<String>,
     /// The reason why there would be no image, then hints, a line each.
     pub problem: Option<String>,
 }
@@ -89,33 +94,62 @@ fn targets(
         settings.set("targets", one, &origin);
         // One that is left out is what is asked for here.
         settings.set("missing", Setting::Text("error".to_owned()), "default");
-        let (compiler, problem) = match prepared(settings, environment, native) {
-            Ok(compiler) => (compiler, None),
-            Err(error) => (None, Some(reason(&error.to_string(), target))),
-        };
-        TargetOutlook {
-            target: target.clone(),
-            compiler,
-            problem,
+        let target = target.clone();
+        match prepared(settings, environment, native) {
+            Ok((compiler, note)) => TargetOutlook {
+                target,
+                compiler,
+                note,
+                problem: None,
+            },
+            Err(error) => TargetOutlook {
+                compiler: None,
+                note: None,
+                problem: Some(reason(&error.to_string(), &target)),
+                target,
+            },
         }
     };
     Ok(expanded.list("targets").iter().map(of_target).collect())
 }
 
-/// Plans the module and returns its compiler.
+/// A compiler's path and version.
+type FoundCompiler = (PathBuf, String);
+
+/// Plans the module and returns its compiler, with a note about kernels that it does not build.
 fn prepared(
     settings: Settings,
     environment: &Environment,
     native: &Native<'_>,
-) -> Result<Option<(PathBuf, String)>, Error> {
+) -> Result<(Option<FoundCompiler>, Option<String>), Error> {
     let module = modules::checked(settings, environment, native)?;
     let out = PathBuf::from(environment.required("OUT_DIR")?);
     let prepared = prepare::prepare(&module, 1, environment, &out)?;
-    let machine = prepared.machine.as_ref();
-    Ok(machine.map(|machine| {
-        let compiler = &machine.compiler;
-        (compiler.program.clone(), compiler.version.clone())
-    }))
+    let Some(machine) = &prepared.machine else {
+        return Ok((None, None));
+    };
+    let compiler = &machine.compiler;
+    let lacks = |target| device_libraries::sdk_lacks(&module, target, compiler);
+    if let Some(problem) = prepared.targets.iter().find_map(lacks) {
+        let hint = prepare::device_library_hint(&problem);
+        let hint = hint.map_or(String::new(), |hint| format!("\nhint: {hint}"));
+        return Err(Error::missing(format_args!("{problem}{hint}")));
+    }
+    let found = (compiler.program.clone(), compiler.version.clone());
+    Ok((Some(found), without_mathematics(&module, machine)))
+}
+
+/// Returns a note if kernels of OpenMP cannot call mathematics, because the vendor's device libraries are missing.
+fn without_mathematics(module: &Module, machine: &Machine) -> Option<String> {
+    let mut targets = module.targets.iter();
+    let are_left_out = targets.any(|target| sdk::without_libraries(target).is_some());
+    let mut all = machine.device_libraries.iter().filter(|_| !are_left_out);
+    all.find_map(|(_, libraries)| match libraries {
+        DeviceLibraries::Found(_) => None,
+        DeviceLibraries::Missing(reason) => Some(format!(
+            "only kernels that call no function of the math library: {reason}"
+        )),
+    })
 }
 
 /// Returns the reason without what a build of all targets would add: the names of module and target, and hints to build

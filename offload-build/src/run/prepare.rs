@@ -56,15 +56,21 @@ impl Prepared {
     }
 }
 
-/// Returns what to do if clang did not find ROCm's device libraries.
-fn device_library_hint(error: &str) -> Option<String> {
+/// Returns what to do if clang did not find the vendor's device libraries.
+pub(crate) fn device_library_hint(error: &str) -> Option<String> {
+    if error.contains("cannot find libdevice") {
+        let install = Need::CudaToolkit.install(None);
+        return Some(format!("{install} and set CUDA_PATH to its root"));
+    }
     let (_, what) = error.split_once("cannot find ROCm device library")?;
     if what.starts_with(" for gfx") {
         return Some("the device libraries are older than this processor: install a newer ROCm, or remove it from `targets`".to_owned());
     }
     what.starts_with(';').then(|| {
         format!(
-            "{} or name their folder by HIP_DEVICE_LIB_PATH",
+            "{} or name their folder by HIP_DEVICE_LIB_PATH\n\
+             hint: kernels that call no function of the math library need none if the source includes `<offload/gpu.h>` in place of \
+             ROCm's headers",
             Need::DeviceLibraries.install(None)
         )
     })

@@ -6,11 +6,15 @@
 //! | NVIDIA | `libdevice.10.bc` | CUDA's variables, the tree of `ptxas`, `/usr/local/cuda`, `/usr/lib/cuda` |
 //!
 //! An option in `flags` that names the tree replaces the search.
+//!
+//! In modules of HIP and CUDA, clang itself links them, to each source that uses the SDK.
 
+use crate::declare::family::Family;
 use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
 use crate::environment::Environment;
 use crate::installed::answers::Answers;
+use crate::installed::compilers::Compiler;
 use crate::installed::llvm::Llvm;
 use crate::installed::rocm;
 use crate::installed::sdk;
@@ -72,6 +76,51 @@ pub fn find(
         (target.written.clone(), libraries)
     })
     .collect()
+}
+
+/// Words with which clang begins to say that it does not find the libraries.
+const NOT_FOUND: [&str; 2] = ["cannot find ROCm device library", "cannot find libdevice"];
+
+/// Asks the compiler of a module of HIP or CUDA whether it finds the libraries for `target`, which it links to each source that
+/// uses the SDK. Returns its error if it does not.
+pub fn sdk_lacks(module: &Module, target: &Target, compiler: &Compiler) -> Option<String> {
+    let options = match (module.language, compiler.family) {
+        (Language::Hip, _) => ["hip", "--offload-device-only"],
+        (Language::Cuda, Family::Clang) => ["cuda", "--cuda-device-only"],
+        _ => return None,
+    };
+    if !sdk::has_sources_with_sdk(module) {
+        return None;
+    }
+    let path = |option: &str, path: Option<&Path>| Some(format!("{option}={}", path?.display()));
+    let root = compiler.sdk.as_deref();
+    let places = match module.language {
+        Language::Hip => [
+            path("--rocm-path", root),
+            path(
+                "--rocm-device-lib-path",
+                compiler.device_libraries.as_deref(),
+            ),
+        ],
+        _ => [path("--cuda-path", root), None],
+    };
+    let question = Command::new(&compiler.program)
+        .args(["--no-default-config", "-###", "-x"])
+        .args(options)
+        .arg(format!("--offload-arch={}", target.id))
+        .args(places.into_iter().flatten())
+        .args(&target.own.flags)
+        .args(["-nogpuinc", "-c", "/dev/null", "-o", "/dev/null"]);
+    // Clang 16 succeeds even so. The answer is not kept, because it depends on files.
+    let answer = match question.run() {
+        Ok(answer) => answer.stderr,
+        Err(error) => error.output().to_owned(),
+    };
+    let mut errors = answer
+        .lines()
+        .filter_map(|line| Some(line.split_once("error: ")?.1));
+    let error = errors.find(|error| NOT_FOUND.iter().any(|words| error.starts_with(words)))?;
+    Some(format!("`{}`: {error}", compiler.program.display()))
 }
 
 /// Returns the values of an option in `flags`.

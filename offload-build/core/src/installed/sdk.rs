@@ -119,7 +119,7 @@ pub fn folders_last(module: &Module, root: Option<&Path>) -> Vec<PathBuf> {
 }
 
 /// Tells whether a source of `module` uses the vendor's SDK.
-fn has_sources_with_sdk(module: &Module) -> bool {
+pub fn has_sources_with_sdk(module: &Module) -> bool {
     let without = &module.sources_without_sdk;
     module
         .sources

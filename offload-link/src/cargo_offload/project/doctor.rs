@@ -84,6 +84,8 @@ struct CheckedTarget {
     builds: bool,
     compiler: Option<PathBuf>,
     version: Option<String>,
+    /// Kernels that do not build although others do.
+    note: Option<String>,
     problem: Option<String>,
 }
 
@@ -151,6 +153,7 @@ fn checked_module(module: ModuleOutlook, text: impl Fn(String) -> String) -> Che
             builds: target.problem.is_none(),
             compiler,
             version,
+            note: target.note.map(&text),
             problem: target.problem.map(&text),
         }
     });
@@ -294,6 +297,9 @@ fn print_package(package: &CheckedPackage, out: &mut impl Write) -> std::io::Res
                         format!("by {}", terminal(&path))
                     });
                     writeln!(out, "    {GOOD}builds{GOOD:#}  {name:width$}  {compiler}")?;
+                    if let Some(note) = &target.note {
+                        print_problem("            ", note, out)?;
+                    }
                 }
                 Some(problem) => {
                     writeln!(out, "    {BAD}fails{BAD:#}   {name}")?;

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-/// Name of this system in install commands; `None` if they do not name it.
-pub(super) struct System(Option<&'static str>);
+/// Names of this system in install commands, that of its release first; none if commands do not name it.
+pub(super) struct System(Vec<&'static str>);
 
 impl System {
     /// Reads `/etc/os-release`.
@@ -12,23 +12,30 @@ impl System {
     }
 
     fn of(release: &str) -> Self {
-        let mut words = release
-            .lines()
-            .filter_map(|line| line.strip_prefix("ID=").or(line.strip_prefix("ID_LIKE=")))
-            .flat_map(|value| value.trim_matches('"').split(' '));
-        Self(words.find_map(|word| match word {
+        let values = |name: &str| {
+            let mut lines = release.lines();
+            let value = lines.find_map(|line| line.strip_prefix(name));
+            let value = value.unwrap_or_default().trim_matches('"');
+            value.split(' ').filter(|word| !word.is_empty())
+        };
+        let mut words = values("ID=").chain(values("ID_LIKE="));
+        let own = words.find_map(|word| match word {
             "debian" | "ubuntu" => Some("Debian, Ubuntu"),
             "fedora" => Some("Fedora"),
             "arch" => Some("Arch"),
             _ => None,
-        }))
+        });
+        let is = |name: &str, value: &str| values(name).eq([value]);
+        let is_debian_12 = is("ID=", "debian") && is("VERSION_ID=", "12");
+        let of_release = is_debian_12.then_some("Debian 12");
+        Self(of_release.into_iter().chain(own).collect())
     }
 
     /// Replaces commands for several systems, `(Debian, Ubuntu: …; Fedora: …)`, by this system's.
     pub(super) fn shortened(&self, text: &str) -> String {
-        let Some(system) = self.0 else {
+        if self.0.is_empty() {
             return text.to_owned();
-        };
+        }
         let mut short = String::new();
         let mut rest = text;
         while let Some((before, commands)) = rest.split_once(" (Debian, Ubuntu: ") {
@@ -36,8 +43,11 @@ impl System {
                 break;
             };
             let all = format!("Debian, Ubuntu: {commands}`");
-            let mut parts = all.split("; ");
-            let own = parts.find_map(|part| part.strip_prefix(system)?.strip_prefix(": "));
+            let of = |system: &&str| {
+                let mut parts = all.split("; ");
+                parts.find_map(|part| part.strip_prefix(*system)?.strip_prefix(": "))
+            };
+            let own = self.0.iter().find_map(of);
             short += before;
             match own {
                 Some(command) => short += &format!(": {command}"),
@@ -68,6 +78,18 @@ mod tests {
             "install lld: `dnf install lld`, or set X; install spirv (Debian, Ubuntu: `apt install s`)"
         );
         assert_eq!(short("ID=nixos\n"), TEXT);
+        let of_release = |release: &str| {
+            let text = "install d (Debian, Ubuntu: `apt install d-17`; Debian 12: `apt install d`; Fedora: `dnf install d`)";
+            System::of(release).shortened(text)
+        };
+        assert_eq!(
+            of_release("VERSION_ID=\"12\"\nID=debian\n"),
+            "install d: `apt install d`"
+        );
+        assert_eq!(
+            of_release("ID=debian\nVERSION_ID=\"13\"\n"),
+            "install d: `apt install d-17`"
+        );
         assert_eq!(
             System::of("ID=debian").shortened("no command (x)"),
             "no command (x)"
