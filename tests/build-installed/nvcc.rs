@@ -424,6 +424,17 @@ fn says_what_nvcc_does_not_do() {
         "Cargo.toml:9:1: `-arch` in `flags` names a processor: `targets` does that\n\
          hint: nvcc's `-arch=sm_80` is `targets = [\"sm_80\", \"compute_80\"]`: an image, and PTX for newer GPUs"
     );
+    assert_eq!(
+        fails(&format!(
+            "{KEYS}{TARGETS}[package.metadata.offload.target.\"sm_90\"]\nflags = [\"-gencode\", \"arch=compute_80,code=sm_80\"]\n"
+        )),
+        "Cargo.toml:10:1: `-gencode` in `flags` names a processor: `targets` does that"
+    );
+    // It is ptxas's.
+    let error = fails(&format!(
+        "{KEYS}{TARGETS}flags = [\"-Xptxas\", \"-arch=sm_1\"]\n"
+    ));
+    assert!(error.contains("ptxas fatal"), "{error}");
     for flags in ["--cudart=static", "--cudart\", \"none"] {
         assert_eq!(
             fails(&format!("{KEYS}{TARGETS}flags = [\"{flags}\"]\n")),

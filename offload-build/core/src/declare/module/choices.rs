@@ -253,13 +253,50 @@ const PROCESSORS: [&str; 8] = [
     "--cuda-gpu-arch",
 ];
 
-/// Checks that `flags` of a module of `language` have no options that other keys or decisions of ours undo: images for another
-/// processor would be built, and left out by the device link.
+/// Options whose argument may be the next word, besides those that begin with `-X`.
+const WITH_ARGUMENT: [&str; 13] = [
+    "--archive-options",
+    "--compiler-options",
+    "--cudafe-options",
+    "--fatbin-options",
+    "--linker-options",
+    "--nvlink-options",
+    "--ptxas-options",
+    "-D",
+    "-I",
+    "-U",
+    "-include",
+    "-isystem",
+    "-mllvm",
+];
+
+/// Tells whether the next word is an argument of `flag`, and no option of this compiler. What is behind `-Xarch_` is one.
+fn takes_next(flag: &str) -> bool {
+    let is_for_another =
+        flag.starts_with("-X") && !flag.starts_with("-Xarch_") && !flag.contains('=');
+    is_for_another || WITH_ARGUMENT.contains(&flag)
+}
+
+/// Checks `flags` of a module of `language`, and those of the tables of its targets.
 fn flags(settings: &Settings, language: Language) -> Result<(), Error> {
-    if !matches!(language, Language::Hip | Language::Cuda) {
-        return Ok(());
+    let tables = settings.list("targets").iter();
+    let tables = tables.filter_map(|target| settings.targets.get(target));
+    let mut all = std::iter::once(settings).chain(tables);
+    match language {
+        Language::Hip | Language::Cuda => all.try_for_each(|table| flags_of(table, language)),
+        _ => Ok(()),
     }
-    for flag in settings.list("flags") {
+}
+
+/// Checks that `flags` have no options that other keys or decisions of ours undo: images for another processor would be built,
+/// and left out by the device link.
+fn flags_of(settings: &Settings, language: Language) -> Result<(), Error> {
+    let mut flags = settings.list("flags").iter();
+    while let Some(flag) = flags.next() {
+        if takes_next(flag) {
+            flags.next();
+            continue;
+        }
         let name = flag.split_once('=').map_or(flag.as_str(), |(name, _)| name);
         if PROCESSORS.contains(&name) {
             let hint = match PROCESSORS[..2].contains(&name) {
