@@ -99,6 +99,7 @@ fn makes_the_images_that_nvcc_makes() {
     let told = text(&script(&package).output().unwrap());
     for line in [
         "cargo::rerun-if-env-changed=NVCC_APPEND_FLAGS".to_owned(),
+        "cargo::rerun-if-env-changed=PTXAS_FLAGS".to_owned(),
         "cargo::rustc-cfg=offload_target_sm_90".to_owned(),
         format!(
             "cargo::rerun-if-changed={}",
@@ -218,6 +219,7 @@ fn compiles_again_only_what_changed() {
     let flags = [("NVCC_APPEND_FLAGS", "-DTIMES=2 -UTIMES")];
     assert_eq!(builds(&flags), both);
     assert_eq!(builds(&flags), 0);
+    assert_eq!(builds(&[("PTXAS_FLAGS", "-v")]), both);
     assert_eq!(builds(&[]), both);
     // The same sources, the same bytes.
     assert!(images() == second);

@@ -33,11 +33,20 @@ const HIPCC_VARIABLES: &[&str] = &[
     "CCC_OVERRIDE_OPTIONS",
 ];
 
-/// Variables that change what nvcc, or the host's compiler below it, reads or does.
+/// Variables that change what nvcc, or the host's compiler below it, reads or does. Those from `CUDAFE_FLAGS` to `SYSTEM_INCLUDES`
+/// are the ones that `nvcc.profile` and its phases have: `nvcc --dryrun` of 13.5 shows them on its command lines.
 const NVCC_VARIABLES: &[&str] = &[
     "NVCC_PREPEND_FLAGS",
     "NVCC_APPEND_FLAGS",
     "NVCC_CCBIN",
+    "CUDAFE_FLAGS",
+    "INCLUDES",
+    "LIBRARIES",
+    "NVLINK_FLAGS",
+    "NVVM_FLAGS",
+    "OCG_FLAGS",
+    "PTXAS_FLAGS",
+    "SYSTEM_INCLUDES",
     "CPATH",
     "C_INCLUDE_PATH",
     "CPLUS_INCLUDE_PATH",
