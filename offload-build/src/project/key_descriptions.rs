@@ -45,7 +45,7 @@ pub fn keys() -> Vec<KeyDescription> {
             name: key.name,
             form: match key.form {
                 Form::Text => KeyForm::Text,
-                Form::List => KeyForm::List,
+                Form::List | Form::Options => KeyForm::List,
                 Form::Map => KeyForm::Map,
                 Form::Choice(choices) => KeyForm::Choice(choices),
                 Form::Flag => KeyForm::Flag,

@@ -262,7 +262,7 @@ impl<'a> Source<'a> {
             (Form::Choice(_), DeValue::Integer(number)) => {
                 Setting::Text(number.as_str().to_owned())
             }
-            (Form::List, DeValue::Array(items)) => {
+            (Form::List | Form::Options, DeValue::Array(items)) => {
                 let texts = items
                     .iter()
                     .map(|item| self.text(name, item).map(Cow::into_owned));
@@ -282,7 +282,7 @@ impl<'a> Source<'a> {
             (_, found) => {
                 let wanted = match form {
                     Form::Text | Form::Choice(_) => "a string",
-                    Form::List => "an array of strings",
+                    Form::List | Form::Options => "an array of strings",
                     Form::Map => "a table of names and values",
                     Form::Flag => "`true` or `false`",
                 };

@@ -21,9 +21,11 @@ pub struct Key {
 pub enum Form {
     /// One string.
     Text,
-    /// Strings; in a variable they are split at `;` and `,`.
+    /// Strings; in a variable they are divided by `;`, or else by `,`.
     List,
-    /// Names with a string, a number or `true`; in a variable `NAME=value;NAME2`.
+    /// Options of a compiler, which may contain commas; in a variable they are divided by `;`, or else by blanks, as in `CFLAGS`.
+    Options,
+    /// Names with a string, a number or `true`; in a variable `NAME=value;NAME2`, or else with `,`.
     Map,
     /// One of these.
     Choice(&'static [&'static str]),
@@ -46,7 +48,7 @@ pub const KEYS: &[Key] = &[
     key("compress", Form::Text),
     key("embed", Form::Choice(&["auto", "link", "include"])),
     target_key("define", Form::Map),
-    target_key("flags", Form::List),
+    target_key("flags", Form::Options),
     key("opt-level", Form::Choice(&["0", "1", "2", "3", "s", "z"])),
     key("std", Form::Text),
     key("rdc", Form::Flag),
@@ -253,12 +255,17 @@ impl Form {
     /// Reads the value of an `OFFLOAD_*` variable.
     pub fn parse(self, text: &str) -> Result<Setting, String> {
         let parts = || {
-            text.split([';', ','])
+            let divides = |found: char| match self {
+                _ if text.contains(';') => found == ';',
+                Form::Options => found.is_whitespace(),
+                _ => found == ',',
+            };
+            text.split(divides)
                 .map(str::trim)
                 .filter(|part| !part.is_empty())
         };
         Ok(match self {
-            Form::List => Setting::List(parts().map(str::to_owned).collect()),
+            Form::List | Form::Options => Setting::List(parts().map(str::to_owned).collect()),
             Form::Map => {
                 let pair = |part: &str| match part.split_once('=') {
                     Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
@@ -346,10 +353,24 @@ mod tests {
 
     #[test]
     fn reads_variables_by_the_form_of_their_key() {
-        let list = Form::List.parse("gfx90a:xnack-; sm_80,").unwrap();
+        let parts = |form: Form, text: &str| match form.parse(text).unwrap() {
+            Setting::List(parts) => parts,
+            other => panic!("{other:?}"),
+        };
+        let pair = ["gfx90a:xnack-", "sm_80"];
+        assert_eq!(parts(Form::List, "gfx90a:xnack-; sm_80;"), pair);
+        assert_eq!(parts(Form::List, "gfx90a:xnack-, sm_80,"), pair);
         assert_eq!(
-            list,
-            Setting::List(vec!["gfx90a:xnack-".into(), "sm_80".into()])
+            parts(Form::List, "my kernels/a,b.hip;"),
+            ["my kernels/a,b.hip"]
+        );
+        assert_eq!(
+            parts(Form::Options, " -Xptxas=-v,-O3\t-Wl,x -g "),
+            ["-Xptxas=-v,-O3", "-Wl,x", "-g"]
+        );
+        assert_eq!(
+            parts(Form::Options, "-include;my header.h; -DX=1,2"),
+            ["-include", "my header.h", "-DX=1,2"]
         );
         let map = Form::Map.parse("TILE=64;FAST").unwrap();
         let pairs = [
@@ -357,6 +378,9 @@ mod tests {
             ("TILE".to_owned(), Some("64".to_owned())),
         ];
         assert_eq!(map, Setting::Map(pairs.into_iter().collect()));
+        let map = Form::Map.parse("SIZES=1,2,3;").unwrap();
+        let pair = ("SIZES".to_owned(), Some("1,2,3".to_owned()));
+        assert_eq!(map, Setting::Map([pair].into_iter().collect()));
         assert_eq!(Form::Flag.parse("on"), Ok(Setting::Flag(true)));
         assert_eq!(Form::Flag.parse("0"), Ok(Setting::Flag(false)));
         let error = Form::Flag.parse("yes").unwrap_err();
