@@ -629,6 +629,10 @@ fn builds_each_template_as_its_user_would() {
             _ => "test result: ok. 1 passed; 0 failed",
         };
         assert!(text.contains(passed), "{name}: {text}");
+        if support::program("cargo-clippy").is_some() {
+            let mut clippy = template_cargo(&crate_folder, "clippy");
+            succeed(clippy.args(["--all-targets", "--", "-D", "warnings"]));
+        }
     }
     // An error of Cargo is shown once.
     let mut again = cargo_offload(folder.path());
@@ -637,6 +641,39 @@ fn builds_each_template_as_its_user_would() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("already exists"), "{text}");
     assert_eq!(text.matches("error").count(), 1, "{text}");
+}
+
+/// The name of a package stands in `use`, which rustfmt sorts.
+#[test]
+fn creates_packages_as_rustfmt_writes_them() {
+    if support::program("rustfmt").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let rows = [
+        "--openmp",
+        "--lib",
+        "--hip",
+        "--hip --lib",
+        "--cuda",
+        "--cuda --lib",
+        "--rust",
+        "--rust --lib",
+        "--c",
+    ];
+    for (number, options) in rows.into_iter().enumerate() {
+        for name in [format!("a{number}"), format!("z{number}")] {
+            let mut new = cargo_offload(folder.path());
+            new.args(["new", "--vcs", "none", &name]);
+            succeed(new.args(options.split(' ')));
+            let package = folder.path().join(&name);
+            let crates = [package.join("kernels"), package];
+            for own in crates.iter().filter(|own| own.join("Cargo.toml").exists()) {
+                let mut format = Command::new(env!("CARGO"));
+                succeed(format.args(["fmt", "--check"]).current_dir(own));
+            }
+        }
+    }
 }
 
 /// The script of `docs/ci.md`. Workflow and container start it, on a machine with its packages.

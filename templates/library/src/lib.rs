@@ -22,7 +22,11 @@ pub struct LengthError {
 
 impl fmt::Display for LengthError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "expected vectors of one length, found {} and {} elements", self.x, self.y)
+        write!(
+            f,
+            "expected vectors of one length, found {} and {} elements",
+            self.x, self.y
+        )
     }
 }
 
@@ -58,5 +62,9 @@ pub fn targets() -> impl Iterator<Item = &'static str> {
 
 fn check(x: &[f64], y: &[f64]) -> Result<(), LengthError> {
     let (x, y) = (x.len(), y.len());
-    if x == y { Ok(()) } else { Err(LengthError { x, y }) }
+    if x == y {
+        Ok(())
+    } else {
+        Err(LengthError { x, y })
+    }
 }

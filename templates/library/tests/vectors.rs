@@ -23,5 +23,8 @@ fn rejects_vectors_of_different_lengths() {
     let error = LengthError { x: 2, y: 1 };
     assert_eq!(axpy(1.0, &[1.0, 2.0], &mut [1.0]), Err(error));
     assert_eq!(dot(&[1.0, 2.0], &[1.0]), Err(error));
-    assert_eq!(error.to_string(), "expected vectors of one length, found 2 and 1 elements");
+    assert_eq!(
+        error.to_string(),
+        "expected vectors of one length, found 2 and 1 elements"
+    );
 }

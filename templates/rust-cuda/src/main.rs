@@ -1,12 +1,16 @@
 use std::error::Error;
 
 use offload_device::gpu::{Api, Device};
+
 use {{crate_name}}::{kernels, saxpy};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let kernel = kernels::kernel::saxpy;
     for image in kernel.images {
-        println!("{} for {}: {} bytes of arguments", kernel.name, image.target, image.arguments_size);
+        println!(
+            "{} for {}: {} bytes of arguments",
+            kernel.name, image.target, image.arguments_size
+        );
     }
     match Device::new(Api::Cuda, 0) {
         Ok(device) => {

@@ -1,12 +1,18 @@
 use std::error::Error;
 
 use offload_device::gpu::{Api, Device};
+
 use {{crate_name}}::{kernels, saxpy};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let kernel = kernels::kernel::saxpy;
     for image in kernel.images {
-        println!("{} for {}: {} registers", kernel.name, image.target, image.registers.unwrap_or_default());
+        println!(
+            "{} for {}: {} registers",
+            kernel.name,
+            image.target,
+            image.registers.unwrap_or_default()
+        );
     }
     match Device::new(Api::Hip, 0) {
         Ok(device) => {

@@ -2,6 +2,7 @@
 
 use offload_device::gpu::{Buffer, Device, Error, Module, Stream};
 use offload_device::{Global, Grid};
+
 use {{crate_name}}_kernels::saxpy;
 
 /// Images and kernels, made by `build.rs`.
@@ -16,10 +17,17 @@ pub mod images {
 pub fn saxpy_on_gpu(device: &Device, a: f32, x: &[f32], y: &mut [f32]) -> Result<(), Error> {
     let stream = Stream::new(device)?;
     // SAFETY: `build.rs` made the images of the crate of `saxpy`.
-    let module = unsafe { Module::load_any(&stream, images::images().iter().map(|image| image.bytes))? };
+    let module =
+        unsafe { Module::load_any(&stream, images::images().iter().map(|image| image.bytes))? };
     let x = Buffer::from_slice(&stream, x)?;
     let mut result = Buffer::from_slice(&stream, y)?;
-    saxpy::launch(&module, Grid::covering(y.len() as u32, 256), a, &x, &mut result)?;
+    saxpy::launch(
+        &module,
+        Grid::covering(y.len() as u32, 256),
+        a,
+        &x,
+        &mut result,
+    )?;
     result.copy_to(y)
 }
 

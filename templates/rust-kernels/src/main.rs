@@ -1,10 +1,14 @@
 use offload_device::gpu::{Device, Error};
+
 use {{crate_name}}::{images, saxpy_on_cpu, saxpy_on_gpu};
 
 fn main() -> Result<(), Error> {
     let kernel = images::kernel::saxpy;
     for image in kernel.images {
-        println!("{} for {}: {} bytes of arguments", kernel.name, image.target, image.arguments_size);
+        println!(
+            "{} for {}: {} bytes of arguments",
+            kernel.name, image.target, image.arguments_size
+        );
     }
     let mut y = [0.0; 3];
     match Device::first() {
