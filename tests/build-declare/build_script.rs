@@ -98,9 +98,10 @@ fn warns_of_variables_that_nothing_reads() {
         "OFFLOAD_TARGET",
         "OFFLOAD_WAVEFRONT_SIZE",
         "OFFLOAD_NAME",
-        // These are read here, for another host, or by a tool.
+        // These are read here, for another host, by a tool, or by kernels in Rust.
         "OFFLOAD_OPT_LEVEL_aarch64_unknown_linux_gnu",
         "OFFLOAD_LINK_REPORT",
+        "OFFLOAD_DEVICE_THREADS",
         "OFFLOAD_CC_x86_64_unknown_linux_gnu",
     ] {
         script.env(name, "2");

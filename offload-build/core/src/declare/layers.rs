@@ -127,7 +127,14 @@ const OTHERS: [&str; 10] = [
 ];
 
 /// Prefixes of groups of variables, after [`PREFIX`].
-const GROUPS: [&str; 5] = ["LINK_", "BUNDLER_", "PACKAGER_", "TEST_", "BENCH_"];
+const GROUPS: [&str; 6] = [
+    "LINK_",
+    "BUNDLER_",
+    "PACKAGER_",
+    "DEVICE_",
+    "TEST_",
+    "BENCH_",
+];
 
 /// The variables that are called like ours and that nothing reads, each with the name that may be meant.
 fn unknown(environment: &Environment) -> Vec<(String, String)> {
