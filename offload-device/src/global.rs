@@ -36,7 +36,7 @@ use crate::{Atomic, AtomicInteger, AtomicUnsigned, Element, Item};
 ///
 /// `read` and `write` are plain accesses, for which rules 4 and 5 do not hold: their safety requirements ask the caller to
 /// exclude the race. On a GPU the host that launches a kernel must guarantee rules 1, 3 and 4: memory that nothing else uses
-/// during the launch, and a grid of less than 2⁶⁴ work-items.
+/// during the launch, and a grid of less than 2⁶⁴ work-items, on AMD GPUs of less than 2³² in each dimension.
 pub struct Global<'a, T> {
     /// Raw, so that a `Global` is neither `Send` nor `Sync` (rule 3) and `T` is invariant (rule 2).
     pointer: *mut T,

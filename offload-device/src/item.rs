@@ -60,14 +60,15 @@ impl<S> Item<S> {
     #[inline(always)]
     #[track_caller]
     pub fn global_id(&self, dimension: u32) -> usize {
-        self.group_id(dimension) * self.local_size(dimension) + self.local_id(dimension)
+        let (group, size) = (self.group_id(dimension), self.local_size(dimension));
+        in_dimension(group, size, self.local_id(dimension))
     }
 
     /// Returns the number of work-items in the grid.
     #[inline(always)]
     #[track_caller]
     pub fn global_size(&self, dimension: u32) -> usize {
-        self.group_count(dimension) * self.local_size(dimension)
+        in_dimension(self.group_count(dimension), self.local_size(dimension), 0)
     }
 
     /// Returns the linear index of the work-item in the whole grid; dimension 0 varies fastest.
@@ -106,6 +107,19 @@ impl<S> Item<S> {
         }
         self.state.shared().cast()
     }
+}
+
+/// Returns a place or a size in one dimension of the grid: so many workgroups of a size, and work-items. It never wraps.
+///
+/// AMD GPUs multiply 32 bits in one scalar instruction, and 64 bits in several for each lane. Their dispatch packet has 32 bits for the
+/// number of work-items in a dimension (`grid_size_x` of `hsa_kernel_dispatch_packet_t`), so no launch has more.
+#[inline(always)]
+fn in_dimension(groups: usize, size: usize, items: usize) -> usize {
+    if cfg!(target_arch = "amdgpu") {
+        let whole = (groups as u32).wrapping_mul(size as u32);
+        return whole.wrapping_add(items as u32) as usize;
+    }
+    groups * size + items
 }
 
 /// Type of a kernel's first argument.

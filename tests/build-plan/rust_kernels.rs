@@ -142,10 +142,11 @@ pub(crate) fn between_barriers(instructions: &[String]) -> usize {
     next() - first - 1
 }
 
-fn amd_matmul(image: &Path) -> Vec<String> {
+fn amd_code(image: &Path, kernel: &str) -> Vec<String> {
     let mut dump = Command::new("llvm-objdump-22");
-    dump.args(["-d", "--no-show-raw-insn", "--disassemble-symbols=matmul"]);
-    instructions(&run(dump.arg(image)), "<matmul>:", "\n\n")
+    dump.args(["-d", "--no-show-raw-insn"]);
+    dump.arg(format!("--disassemble-symbols={kernel}"));
+    instructions(&run(dump.arg(image)), &format!("<{kernel}>:"), "\n\n")
 }
 
 pub(crate) fn nvidia_matmul(ptx: &Path) -> Vec<String> {
@@ -235,7 +236,10 @@ fn makes_images_without_a_trace_of_its_functions() {
     for &target in &targets {
         let image = image(&package, "kernels", target);
         let (own, theirs) = match target.starts_with("gfx") {
-            true => (amd_matmul(&image), amd_matmul(&cpp(&package, target))),
+            true => (
+                amd_code(&image, "matmul"),
+                amd_code(&cpp(&package, target), "matmul"),
+            ),
             false => (
                 nvidia_matmul(&image.with_extension("s")),
                 nvidia_matmul(&cpp(&package, target)),
@@ -256,6 +260,13 @@ fn makes_images_without_a_trace_of_its_functions() {
         };
         assert_eq!(own.iter().find(is_generic), None, "{target}");
     }
+
+    // The index in a grid of three dimensions: the product of two 32-bit numbers, and that of 64 and 32 bits.
+    let saxpy = amd_code(&image(&package, "kernels", "gfx90a"), "saxpy");
+    let products = saxpy
+        .iter()
+        .filter(|line| line.starts_with("v_mad_u64_u32 "));
+    assert_eq!(products.count(), 3, "{saxpy:#?}");
 
     // Limits of work-items.
     let mut notes = Command::new("llvm-readelf-22");
