@@ -11,6 +11,8 @@ pub struct Description {
     pub shared: usize,
     /// Maximum number of work-items in a workgroup.
     pub threads: Option<u32>,
+    /// Dimensions in which the grid may have more than one work-item, 1 to 3.
+    pub dimensions: usize,
 }
 
 /// Size and alignment of a scalar in the buffer of a kernel's arguments.

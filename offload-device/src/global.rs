@@ -25,7 +25,7 @@ use crate::{Atomic, AtomicInteger, AtomicUnsigned, Element, Item};
 ///    and joins them again for each work-item. `run` returns after its last work-item, so launches on one thread are
 ///    sequential. A work-item's thread cannot start a launch: `run` panics there.
 /// 4. *One owner.* All work-items that have copies of a `Global` at the same time are therefore of one launch, in which
-///    [`Item::global_index`] is unique. Safe code cannot create, copy or keep an [`Item`], nor pass it to another thread. So
+///    [`Item::global_index`] is unique: launches refuse grids with more dimensions than the kernel's `Item` has. Safe code cannot create, copy or keep an [`Item`], nor pass it to another thread. So
 ///    `set` and `get` of one element come from one work-item, in its order.
 /// 5. *Atomic or owned.* If `T` has atomic operations, `set` and `get` are relaxed atomic accesses: they can coincide with
 ///    atomic operations of other work-items on the same element. All other types have no atomic operations, so the safe
@@ -36,7 +36,8 @@ use crate::{Atomic, AtomicInteger, AtomicUnsigned, Element, Item};
 ///
 /// `read` and `write` are plain accesses, for which rules 4 and 5 do not hold: their safety requirements ask the caller to
 /// exclude the race. On a GPU the host that launches a kernel must guarantee rules 1, 3 and 4: memory that nothing else uses
-/// during the launch, and a grid of less than 2⁶⁴ work-items, on AMD GPUs of less than 2³² in each dimension.
+/// during the launch, and a grid of less than 2⁶⁴ work-items, on AMD GPUs of less than 2³² in each dimension, in the dimensions of
+/// the kernel's `Item`.
 pub struct Global<'a, T> {
     /// Raw, so that a `Global` is neither `Send` nor `Sync` (rule 3) and `T` is invariant (rule 2).
     pointer: *mut T,
@@ -119,7 +120,7 @@ impl<T: Element> Global<'_, T> {
     /// The access is atomic and relaxed if `T` has atomic operations.
     #[inline(always)]
     #[track_caller]
-    pub fn get<S>(&self, item: &Item<S>) -> T {
+    pub fn get<S, const D: usize>(&self, item: &Item<S, D>) -> T {
         // SAFETY: in bounds. Only this work-item stores this element, except by atomic operations (rules 4 and 5).
         unsafe { T::__load(self.at(item.global_index())) }
     }
@@ -129,7 +130,7 @@ impl<T: Element> Global<'_, T> {
     /// The access is atomic and relaxed if `T` has atomic operations.
     #[inline(always)]
     #[track_caller]
-    pub fn set<S>(&self, item: &Item<S>, value: T) {
+    pub fn set<S, const D: usize>(&self, item: &Item<S, D>, value: T) {
         // SAFETY: in bounds. Only this work-item accesses this element, except by atomic operations (rules 4 and 5).
         unsafe { T::__store(self.at(item.global_index()), value) }
     }

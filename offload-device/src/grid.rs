@@ -49,10 +49,20 @@ impl Grid {
     /// Returns the number of work-items in a workgroup and the number of workgroups of a launch that is not empty.
     ///
     /// # Errors
-    /// Returns what a launch of the kernel cannot have: too many work-items in a workgroup, or 2⁶⁴ and more in the grid, of
-    /// which two would have the same `Item::global_index`.
+    /// Returns what a launch of the kernel cannot have: too many work-items in a workgroup; 2⁶⁴ and more in the grid, or several in
+    /// a dimension that the kernel's `Item` does not have, of which two would have the same `Item::global_index`.
     pub(crate) fn check(&self, kernel: &Description) -> Result<(u32, u64), String> {
         let name = kernel.name;
+        let others = kernel.dimensions..3;
+        if others
+            .into_iter()
+            .any(|d| self.groups[d] != 1 || self.items[d] != 1)
+        {
+            return Err(format!(
+                "kernel `{name}` has an `Item<_, {}>`: expected one work-item in the other dimensions, found {:?} workgroups of {:?}",
+                kernel.dimensions, self.groups, self.items
+            ));
+        }
         let items = product(self.items).filter(|&items| items <= MAX_ITEMS);
         let items = items.ok_or_else(|| {
             format!(

@@ -7,17 +7,36 @@ use crate::device;
 /// One work-item of a running kernel, in a workgroup with a shared `S`.
 ///
 /// Dimensions are 0, 1 and 2; another dimension panics.
-pub struct Item<S = ()> {
+///
+/// The kernel of an `Item<S, 1>` is launched in one dimension only: `run` and `launch` refuse grids with several work-items in another one.
+/// There its places are 0 and its sizes 1, so [`global_index`](Self::global_index) costs what it costs in C++:
+///
+/// ```
+/// # use offload_device::{Global, Grid, Item, kernel};
+/// #[kernel]
+/// fn twice(item: &Item<(), 1>, y: Global<f32>) {
+///     if item.global_index() < y.len() {
+///         y.set(item, 2.0 * y.get(item));
+///     }
+/// }
+///
+/// # fn main() {
+/// let mut y = [1.0; 100];
+/// twice::run(Grid::covering(100, 64), Global::new(&mut y));
+/// assert_eq!(y, [2.0; 100]);
+/// # }
+/// ```
+pub struct Item<S = (), const DIMENSIONS: usize = 3> {
     state: device::State,
     /// Keeps a work-item on its thread: the barrier of another thread's fiber cannot be used.
     shared: PhantomData<*mut S>,
 }
 
-impl<S> Item<S> {
+impl<S, const DIMENSIONS: usize> Item<S, DIMENSIONS> {
     /// Creates the value that a kernel gets.
     ///
     /// # Safety
-    /// `state` describes the running work-item, the `Item` is not used after that work-item ends, and the workgroup's shared
+    /// `state` describes the running work-item, the grid has one work-item in each dimension from `DIMENSIONS` on, the `Item` is not used after that work-item ends, and the workgroup's shared
     /// memory has at least `size_of::<S>()` bytes.
     #[doc(hidden)]
     #[inline(always)]
@@ -32,28 +51,40 @@ impl<S> Item<S> {
     #[inline(always)]
     #[track_caller]
     pub fn local_id(&self, dimension: u32) -> usize {
-        self.state.local_id(checked(dimension)) as usize
+        match is_within::<DIMENSIONS>(dimension) {
+            true => self.state.local_id(dimension) as usize,
+            false => 0,
+        }
     }
 
     /// Returns the place of the workgroup in the grid.
     #[inline(always)]
     #[track_caller]
     pub fn group_id(&self, dimension: u32) -> usize {
-        self.state.group_id(checked(dimension)) as usize
+        match is_within::<DIMENSIONS>(dimension) {
+            true => self.state.group_id(dimension) as usize,
+            false => 0,
+        }
     }
 
     /// Returns the number of work-items in a workgroup.
     #[inline(always)]
     #[track_caller]
     pub fn local_size(&self, dimension: u32) -> usize {
-        self.state.local_size(checked(dimension)) as usize
+        match is_within::<DIMENSIONS>(dimension) {
+            true => self.state.local_size(dimension) as usize,
+            false => 1,
+        }
     }
 
     /// Returns the number of workgroups in the grid.
     #[inline(always)]
     #[track_caller]
     pub fn group_count(&self, dimension: u32) -> usize {
-        self.state.group_count(checked(dimension)) as usize
+        match is_within::<DIMENSIONS>(dimension) {
+            true => self.state.group_count(dimension) as usize,
+            false => 1,
+        }
     }
 
     /// Returns the place of the work-item in the grid.
@@ -130,9 +161,21 @@ fn in_dimension(groups: usize, size: usize, items: usize) -> usize {
 pub trait ItemReference {
     /// Type of the shared memory.
     type Shared;
+    /// Dimensions in which the grid has more than one work-item.
+    const DIMENSIONS: usize;
 }
-impl<S> ItemReference for &Item<S> {
+impl<S, const DIMENSIONS: usize> ItemReference for &Item<S, DIMENSIONS> {
     type Shared = S;
+    const DIMENSIONS: usize = DIMENSIONS;
+}
+
+/// Returns the number of dimensions of the grids of a kernel with the first argument `I`.
+pub const fn dimensions<I: ItemReference>() -> usize {
+    assert!(
+        I::DIMENSIONS >= 1 && I::DIMENSIONS <= 3,
+        "an item has 1, 2 or 3 dimensions"
+    );
+    I::DIMENSIONS
 }
 
 /// Returns the size of the shared memory of a kernel with the first argument `I`.
@@ -150,13 +193,14 @@ pub const fn is_shared_plain<I: ItemReference>() -> bool {
     !core::mem::needs_drop::<I::Shared>()
 }
 
-/// Returns a valid dimension; on a GPU, another one would read memory outside the launch's description.
+/// Tells whether a dimension is one of the first `DIMENSIONS`; on a GPU, an invalid one would read memory outside the launch's
+/// description.
 #[inline(always)]
 #[track_caller]
-fn checked(dimension: u32) -> u32 {
+fn is_within<const DIMENSIONS: usize>(dimension: u32) -> bool {
     assert!(
         dimension < 3,
         "expected dimension 0, 1 or 2, found {dimension}"
     );
-    dimension
+    (dimension as usize) < DIMENSIONS
 }

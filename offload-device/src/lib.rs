@@ -29,6 +29,7 @@
 //!
 //! # Kernels
 //! - The first argument is `item: &Item<S>`: place and barrier of the work-item. `S` is the type of the shared memory.
+//!   A kernel with `&Item<S, 1>` is for grids of one dimension, whose index costs less.
 //! - Other arguments have a type that implements [`Argument`]: integers, floats, `&[T]` and [`Global<T>`].
 //! - A kernel returns nothing, has no type parameters, and is an item of a module, not of a function.
 //! - A panic, for example an index out of bounds, is a trap on a GPU.
@@ -85,7 +86,9 @@ pub mod __private {
     pub use crate::description::Description;
     pub use crate::device::State;
     pub use crate::expansion::{ArgumentType, InvalidType, arguments_len, present_arguments};
-    pub use crate::item::{ItemReference, is_shared_aligned, is_shared_plain, shared_size};
+    pub use crate::item::{
+        ItemReference, dimensions, is_shared_aligned, is_shared_plain, shared_size,
+    };
 }
 
 /// The README's example runs.

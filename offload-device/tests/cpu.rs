@@ -461,6 +461,52 @@ fn unlimited(item: &Item, total: Global<u32>) {
     total.atomic_add(0, 1);
 }
 
+/// Has grids of one dimension.
+#[kernel]
+fn line(item: &Item<(), 1>, y: Global<[u32; 6]>) {
+    let places = [0, 1, 2].map(|dimension| item.global_id(dimension) as u32);
+    let sizes = [0, 1, 2].map(|dimension| item.global_size(dimension) as u32);
+    assert_eq!([1, 2].map(|dimension| item.local_id(dimension)), [0, 0]);
+    y.set(item, [places, sizes].concat().try_into().unwrap());
+}
+
+/// Has grids of two dimensions.
+#[kernel]
+fn plane(item: &Item<(), 2>, y: Global<usize>) {
+    y.set(item, item.global_index());
+}
+
+#[test]
+fn refuses_grids_of_more_dimensions_than_the_item_has() {
+    let mut y = [[0; 6]; 12];
+    line::run(Grid::new(3, 4), Global::new(&mut y));
+    for (index, found) in (0..).zip(y) {
+        assert_eq!(found, [index, 0, 0, 12, 1, 1]);
+    }
+    for (grid, found) in [
+        (Grid::new([1, 2], 4), "[1, 2, 1] workgroups of [4, 1, 1]"),
+        (Grid::new(1, [2, 1, 3]), "[1, 1, 1] workgroups of [2, 1, 3]"),
+    ] {
+        assert_eq!(
+            failure_message(|| line::run(grid, Global::new(&mut y))),
+            format!(
+                "kernel `line` has an `Item<_, 1>`: expected one work-item in the other dimensions, found {found}"
+            )
+        );
+    }
+    let mut y = [0; 12];
+    plane::run(Grid::new([3, 2], [1, 2]), Global::new(&mut y));
+    assert_eq!(y[..], (0..12).collect::<Vec<_>>());
+    assert_eq!(
+        failure_message(|| plane::run(Grid::new([3, 2, 2], 1), Global::new(&mut y))),
+        "kernel `plane` has an `Item<_, 2>`: expected one work-item in the other dimensions, found [3, 2, 2] workgroups of [1, 1, 1]"
+    );
+    assert_eq!(
+        [line::DIMENSIONS, plane::DIMENSIONS, limited::DIMENSIONS],
+        [1, 2, 3]
+    );
+}
+
 #[test]
 fn limits_the_size_of_a_workgroup() {
     let mut total = [0];

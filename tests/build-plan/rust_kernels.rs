@@ -15,7 +15,7 @@ use support::run;
 const OUT: &str = "target/build/pack-0123/out";
 const TARGETS: [&str; 4] = ["gfx90a", "gfx1100", "sm_80", "sm_90"];
 pub(crate) const KERNELS: [&str; 3] = ["matmul", "reduce", "saxpy"];
-pub(crate) const HARD: [&str; 11] = [
+pub(crate) const HARD: [&str; 12] = [
     "adds_signed",
     "adds_unsigned",
     "atomics",
@@ -24,6 +24,7 @@ pub(crate) const HARD: [&str; 11] = [
     "divides",
     "doubles",
     "draws",
+    "lines",
     "recurses",
     "singles",
     "sorts",
@@ -267,6 +268,11 @@ fn makes_images_without_a_trace_of_its_functions() {
         .iter()
         .filter(|line| line.starts_with("v_mad_u64_u32 "));
     assert_eq!(products.count(), 3, "{saxpy:#?}");
+    // In a grid of one dimension: without such products, and without the other parts of the work-item's place.
+    let lines = amd_code(&image(&package, "hard", "gfx90a"), "lines");
+    let is_of_others =
+        |line: &String| line.starts_with("v_mad_u64_u32 ") || line.starts_with("v_bfe_u32 ");
+    assert!(!lines.iter().any(is_of_others), "{lines:#?}");
 
     // Limits of work-items.
     let mut notes = Command::new("llvm-readelf-22");

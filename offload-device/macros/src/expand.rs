@@ -30,13 +30,6 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
             Span::mixed_site(),
         )))
     };
-    let threads = match threads {
-        None => fill("::core::option::Option::None", &[]),
-        Some(threads) => fill(
-            "::core::option::Option::Some($n)",
-            &[("n", number(threads))],
-        ),
-    };
     let values = [
         ("function", kernel.function.clone()),
         ("visibility", kernel.visibility.clone()),
@@ -50,8 +43,9 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
             "module_doc",
             string(&format!("Kernel `{name}`: description and launches.")),
         ),
-        ("threads", threads),
+        ("threads", optional(threads)),
         ("shared", shared_size(kernel)),
+        ("dimensions", dimensions(kernel)),
         (
             "layouts",
             each(
@@ -118,6 +112,7 @@ $visibility const $description: ::offload_device::__private::Description = {
         >(ALL),
         shared: $shared,
         threads: $threads,
+        dimensions: $dimensions,
     }
 };
 
@@ -169,6 +164,8 @@ $visibility mod $name {
     pub const SHARED: usize = super::$description.shared;
     /// Maximum number of work-items in a workgroup.
     pub const THREADS: ::core::option::Option<u32> = $threads;
+    /// Dimensions in which the grid may have more than one work-item.
+    pub const DIMENSIONS: usize = super::$description.dimensions;
     #[doc(inline)]
     $inner_visibility use super::$run as run;
     ::offload_device::__launch! { {
@@ -176,6 +173,23 @@ $visibility mod $name {
         $inner_visibility use super::$launch as launch;
     } {} }
 }";
+
+/// Returns the expression of an optional number.
+fn optional(value: Option<u32>) -> TokenStream {
+    match value {
+        None => fill("::core::option::Option::None", &[]),
+        Some(value) => fill("::core::option::Option::Some($n)", &[("n", number(value))]),
+    }
+}
+
+/// Returns a constant expression: the dimensions that the type of the item has.
+fn dimensions(kernel: &Kernel) -> TokenStream {
+    fill_at(
+        place(&kernel.item),
+        "::offload_device::__private::dimensions::<$item>()",
+        &[("item", kernel.item.clone())],
+    )
+}
 
 /// Returns a constant expression: checks the type of the shared memory and gives its size.
 fn shared_size(kernel: &Kernel) -> TokenStream {

@@ -27,7 +27,8 @@ use proc_macro::TokenStream;
 /// ```
 ///
 /// # Function
-/// The first argument is `item: &Item` or `item: &Item<S>`, with the type `S` of the shared memory. The types of the others
+/// The first argument is `item: &Item` or `item: &Item<S>`, with the type `S` of the shared memory, or `item: &Item<S, 1>` or
+/// `item: &Item<S, 2>` for grids of one or two dimensions. The types of the others
 /// implement `Argument`. The function returns nothing and has no type parameters or lifetimes. It is an item of a module: an
 /// item of a function or an associated function does not compile.
 ///
@@ -40,6 +41,7 @@ use proc_macro::TokenStream;
 /// | `const ARGUMENTS: &[Layout]` | layouts of the scalars that are passed |
 /// | `const SHARED: usize` | bytes of shared memory |
 /// | `const THREADS: Option<u32>` | maximum number of work-items in a workgroup |
+/// | `const DIMENSIONS: usize` | dimensions in which the grid may have more than one work-item |
 /// | `fn run(grid: Grid, …)` | runs the kernel on the CPU with the arguments after `item` |
 /// | `fn launch(module: &Module, grid: Grid, …) -> Result<(), Error>` | launches the kernel on a GPU, with `&Buffer<T>` for `&[T]` and `&mut Buffer<T>` for `Global<T>`; only with the feature `gpu` of offload-device |
 ///

@@ -84,11 +84,11 @@ unsafe impl<A, First: Copy, Second: Copy, Others: ArgumentList> ArgumentList
 /// work-item, is what the soundness of [`Global`](crate::Global) needs of this function.
 #[doc(hidden)]
 #[track_caller]
-pub fn run_kernel<S, A: ArgumentList>(
+pub fn run_kernel<S, A: ArgumentList, const DIMENSIONS: usize>(
     kernel: &Description,
     grid: Grid,
     arguments: A,
-    call: impl Fn(&Item<S>, A::Values) + Sync,
+    call: impl Fn(&Item<S, DIMENSIONS>, A::Values) + Sync,
 ) {
     /// Arguments that all threads use.
     struct Shared<T>(T);
@@ -99,11 +99,15 @@ pub fn run_kernel<S, A: ArgumentList>(
     let work_item = |state: State| {
         // The whole struct, which is `Sync`, rather than its field.
         let arguments: &Shared<A> = &arguments;
-        // SAFETY: the workgroup gives the state of the running work-item and `size_of::<S>()` bytes. `call` takes a reference
-        // of any lifetime, so it cannot keep it.
+        // SAFETY: the workgroup gives the state of the running work-item and `size_of::<S>()` bytes, the grid has the dimensions
+        // of the item. `call` takes a reference of any lifetime, so it cannot keep it.
         let item = unsafe { Item::new(state) };
         // SAFETY: the memory stays borrowed for the lifetime in `A`, which does not end before this function returns.
         call(&item, unsafe { arguments.0.join() });
     };
-    executor::run(kernel, grid, size_of::<S>(), &work_item);
+    let kernel = Description {
+        dimensions: DIMENSIONS,
+        ..*kernel
+    };
+    executor::run(&kernel, grid, size_of::<S>(), &work_item);
 }

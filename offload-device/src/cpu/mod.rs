@@ -8,7 +8,8 @@
 //! `run` panics and names kernel, workgroup and work-item if
 //! - a work-item panics, for example because an index is out of bounds,
 //! - a work-item reaches a barrier that another work-item of its workgroup does not reach,
-//! - a workgroup has more than 1024 work-items, or more than the kernel's `threads`.
+//! - a workgroup has more than 1024 work-items, or more than the kernel's `threads`,
+//! - the grid has several work-items in a dimension that the kernel's `Item` does not have.
 //!
 //! The message ends with the seed. After a failure other workgroups stop at their next work-item or barrier, and waiting
 //! work-items are unwound, which drops their values. If more than one workgroup fails, `run` reports the first of them.

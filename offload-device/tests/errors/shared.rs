@@ -1,8 +1,10 @@
-//! Types that shared memory cannot have. Older compilers report them at the attribute, newer ones at the argument.
+//! Types that shared memory cannot have, and dimensions that no grid has. Older compilers report them at the attribute, newer ones at the argument.
 #![allow(unused)]
 use offload_device::{Item, kernel};
 
 #[kernel] fn dropped(item: &Item<Vec<u32>>) {} //~ the type of shared memory must not need to be dropped
+
+#[kernel] fn four(item: &Item<(), 4>) {} //~ an item has 1, 2 or 3 dimensions
 
 #[repr(align(32))]
 struct Aligned([f32; 8]);

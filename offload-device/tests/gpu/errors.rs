@@ -4,7 +4,7 @@ use offload_device::Grid;
 use offload_device::gpu::{Api, Buffer, Device, Error, Module, Stream};
 
 use crate::stand_in::{CUDA_IMAGE, HIP_IMAGE, StandIn, cuda_without, with_library, with_stand_ins};
-use crate::{large, missing, saxpy};
+use crate::{large, line, missing, saxpy};
 
 /// Does everything that a program can do, up to the first error.
 fn run(stand_in: &StandIn) -> Result<(), Error> {
@@ -183,6 +183,12 @@ fn checks_the_grid_of_kernels_in_rust() {
                 .unwrap_err()
                 .to_string(),
             "kernel `large`: expected at most 1024 work-items in a workgroup, found [1025, 1, 1]"
+        );
+        assert_eq!(
+            line::launch(&module, Grid::new([2, 3], 1))
+                .unwrap_err()
+                .to_string(),
+            "kernel `line` has an `Item<_, 1>`: expected one work-item in the other dimensions, found [2, 3, 1] workgroups of [1, 1, 1]"
         );
         let launches = stand_in.name("hipModuleLaunchKernel", "cuLaunchKernel");
         assert!(

@@ -75,6 +75,10 @@ pub fn nothing(_item: &Item<[u8; 2048]>) {}
 #[kernel]
 pub fn large(_item: &Item<[u8; 65536]>) {}
 
+/// Has grids of one dimension.
+#[kernel]
+pub fn line(_item: &Item<(), 1>) {}
+
 /// Is in no module.
 #[kernel]
 pub fn missing(_item: &Item) {}

@@ -16,6 +16,15 @@ pub fn doubles(item: &Item, x: &[f64], y: Global<f64>) {
     y.set(item, mul_add(libm::exp(x), sqrt(x), libm::log(x)));
 }
 
+/// A grid of one dimension: the index is one product and one sum.
+#[kernel]
+pub fn lines(item: &Item<(), 1>, x: &[f32], y: Global<f32>) {
+    let i = item.global_index();
+    if i < y.len() {
+        y.set(item, x[i] * x[i]);
+    }
+}
+
 /// Comparison of slices, for which `core` calls `memcmp`.
 #[kernel]
 pub fn compares(item: &Item, a: &[u8], b: &[u8], equal: Global<u32>, less: Global<u32>) {
