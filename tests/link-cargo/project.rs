@@ -262,6 +262,19 @@ fn says_which_kernels_need_device_libraries_that_are_missing() {
             .env("HIP_DEVICE_LIB_PATH", &libraries);
         command
     };
+    // Without the variable, which names a folder of libraries.
+    let unnamed = json(doctor(&["doctor", "--json"]).env_remove("HIP_DEVICE_LIB_PATH"));
+    let mut tools = unnamed["tools"].as_array().unwrap().iter();
+    let rocm = tools.find(|tool| tool["name"] == "ROCm").unwrap();
+    assert_eq!(rocm["detail"], "no device libraries");
+    let hint = rocm["hint"].as_str().unwrap();
+    assert!(
+        hint.starts_with("install ROCm's device libraries"),
+        "{hint}"
+    );
+    let without =
+        "\nsources that include `<offload/gpu.h>` and none of its headers build without it, ";
+    assert!(hint.contains(without), "{hint}");
     let document = json(&mut doctor(&["doctor", "--json"]));
     let target = |module: usize, key: &str| {
         let target = &document["packages"][0]["modules"][module]["targets"][0];

@@ -75,6 +75,10 @@ pub fn found_tools(variables: BTreeMap<OsString, OsString>) -> Result<Vec<FoundT
     Ok(found)
 }
 
+/// Kernels that need no SDK.
+const WITHOUT_SDK: &str = "sources that include `<offload/gpu.h>` and none of its headers build without it, if no kernel calls a function of \
+    the math library such as `sinf`";
+
 struct Here<'a> {
     environment: &'a Environment,
     search: Search,
@@ -202,8 +206,9 @@ impl Here<'_> {
 
     fn sdk(&self, language: Language, name: &str, need: Need) -> Option<FoundTool> {
         let root = sdk::any_root(language, self.environment, &self.answers, Vec::new());
+        let hint = |need: Need| format!("{}\n{WITHOUT_SDK}", need.install(None));
         let Ok(root) = root else {
-            return Some(missing(ToolGroup::Sdks, name, need.install(None)));
+            return Some(missing(ToolGroup::Sdks, name, hint(need)));
         };
         let version = fitting_clangs::version(language, &root);
         let version = version.map(|(major, minor)| format!("{major}.{minor}"));
@@ -222,7 +227,7 @@ impl Here<'_> {
                     Language::Hip => Need::DeviceLibraries,
                     _ => need,
                 };
-                ("no device libraries".to_owned(), Some(need.install(None)))
+                ("no device libraries".to_owned(), Some(hint(need)))
             }
         };
         let detail = version.into_iter().chain([libraries]);
