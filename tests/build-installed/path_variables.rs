@@ -82,6 +82,64 @@ fn puts_metadata_of_dependencies_in_values() {
 }
 
 #[test]
+fn finds_sources_that_the_build_script_or_a_dependency_wrote() {
+    let Some(package) = package("") else { return };
+    let keys = "language = \"cuda\"\ntargets = [\"compute_80\"]\n\
+        sources = [\"kernels/*.cu\", \"${OUT_DIR}/one.cu\", \"${OUT_DIR}/more/**/*.cu\", \"${DEP_GEN_SRC}/*.cu\"]\n";
+    declare(&package, keys);
+    let out = "target/build/pack-0123/out";
+    // They need no SDK.
+    let kernel = "#include <offload/gpu.h>\nstatic __global__ void k(int *x) { *x = 1; }\n";
+    for made in ["one", "more/two", "more/deep/three", "offload/other"] {
+        package.put(&format!("{out}/{made}.cu"), kernel);
+    }
+    package.put("kernels/k.cu", kernel);
+    package.put("a[b]*/four.cu", kernel);
+    let mut script = script(&package);
+    script.env("DEP_GEN_SRC", package.at("a[b]*"));
+    let made = plan(&package, &mut script);
+    for source in [
+        "kernels/k.cu",
+        "target/build/pack-0123/out/one.cu",
+        "target/build/pack-0123/out/more/two.cu",
+        "target/build/pack-0123/out/more/deep/three.cu",
+        "a[b]*/four.cu",
+    ] {
+        assert!(
+            made.contains(&format!("# {source} for compute_80\n")),
+            "{source}: {made}"
+        );
+    }
+    // A wildcard searches Cargo's target folder only if it is for files of a folder in it, and no intermediate files.
+    declare(
+        &package,
+        &keys.replace("\"kernels/*.cu\", ", "\"**/*.cu\", "),
+    );
+    let wide = plan(&package, &mut script);
+    assert_eq!(wide.matches(".cu for compute_80\n").count(), 5, "{wide}");
+    declare(
+        &package,
+        &keys.replace("${OUT_DIR}/one.cu", "${OUT_DIR}/**/*.cu"),
+    );
+    let own = plan(&package, &mut script);
+    assert_eq!(own.matches(".cu for compute_80\n").count(), 5, "{own}");
+    // Cargo would run a build script again that writes to a folder that is watched.
+    let told = support::package::text(&script.env_remove("OFFLOAD_DRY_RUN").output().unwrap());
+    let watched = |folder: &str| {
+        let line = format!("cargo::rerun-if-changed={}\n", package.at(folder).display());
+        told.contains(&line)
+    };
+    assert!(watched("kernels") && watched("a[b]*"), "{told}");
+    assert!(!watched(out) && !watched(&format!("{out}/more")), "{told}");
+    // A module whose SDK is missing still has sources.
+    declare(&package, &keys.replace("${OUT_DIR}/one", "${CUDA}/one"));
+    assert_eq!(
+        package.fails(&mut script),
+        "Cargo.toml:7:1: `${CUDA}/one.cu`: unknown variable `${CUDA}` (expected one of `${OUT_DIR}`, `${CARGO_MANIFEST_DIR}`)"
+    );
+}
+
+#[test]
 fn says_which_value_names_an_sdk_that_is_missing() {
     let Some(package) = package("include = [\"a\", \"${CUDA}/extras\"]\n") else {
         return;

@@ -1,4 +1,4 @@
-//! `${CUDA}`, `${ROCM}`, folders of Cargo and what dependencies tell (`${DEP_SPPARK_ROOT}`) in the values of `include`, `flags` and `archives`.
+//! `${CUDA}`, `${ROCM}`, folders of Cargo and what dependencies tell (`${DEP_SPPARK_ROOT}`) in the values of `sources`, `include`, `flags` and `archives`.
 
 use crate::declare::family::Family;
 use crate::declare::language::Language;
@@ -11,11 +11,19 @@ use crate::installed::rocm;
 use crate::installed::sdk;
 use std::path::{Path, PathBuf};
 
-/// The keys whose values may contain variables.
-const KEYS: [&str; 3] = ["include", "flags", "archives"];
-
 /// The names of the variables.
 const NAMES: [&str; 4] = ["CUDA", "ROCM", "OUT_DIR", "CARGO_MANIFEST_DIR"];
+
+/// Names of the variables of sources: a module without its SDK is still one with sources.
+const NAMES_OF_SOURCES: [&str; 2] = ["OUT_DIR", "CARGO_MANIFEST_DIR"];
+
+/// The keys whose values may contain variables, and the names of these.
+const KEYS: [(&str, &[&str]); 4] = [
+    ("sources", &NAMES_OF_SOURCES),
+    ("include", &NAMES),
+    ("flags", &NAMES),
+    ("archives", &NAMES),
+];
 
 /// Start of the names of variables that Cargo sets for the build script: metadata of dependencies with `links`.
 const OF_DEPENDENCIES: &str = "DEP_";
@@ -56,14 +64,19 @@ fn expand_table(
     value: impl Fn(&str) -> Result<String, VariableProblem>,
 ) -> Result<Option<String>, Error> {
     let mut missing = None;
-    for key in KEYS {
+    for (key, names) in KEYS {
+        // Sources are patterns.
+        let value = |name: &str| match key {
+            "sources" => value(name).map(|folder| glob::Pattern::escape(&folder)),
+            _ => value(name),
+        };
         let listed = settings.list(key);
         if !listed.iter().any(|text| text.contains("${")) {
             continue;
         }
         let mut expanded = Vec::new();
         for text in listed {
-            match replace(text, &value) {
+            match replace(text, names, value) {
                 Ok(text) => expanded.push(text),
                 Err(VariableProblem::Wrong(problem)) => return Err(settings.error_at(key, problem)),
                 Err(VariableProblem::Missing(problem)) => {
@@ -81,6 +94,7 @@ fn expand_table(
 /// Replaces the variables in `text`; `$${` stands for `${`.
 fn replace(
     text: &str,
+    names: &[&str],
     value: impl Fn(&str) -> Result<String, VariableProblem>,
 ) -> Result<String, VariableProblem> {
     let mut replaced = String::new();
@@ -96,9 +110,10 @@ fn replace(
             let problem = format!("`{text}`: missing `}}` after `${{`; `$${{` is a plain `${{`");
             return Err(VariableProblem::Wrong(problem));
         };
-        if !NAMES.contains(&name) && !name.starts_with(OF_DEPENDENCIES) {
-            let names = NAMES.map(|name| format!("`${{{name}}}`")).join(", ");
-            let hint = nearest(name, NAMES);
+        if !names.contains(&name) && !name.starts_with(OF_DEPENDENCIES) {
+            let hint = nearest(name, names.iter().copied());
+            let names = names.iter().map(|name| format!("`${{{name}}}`"));
+            let names = names.collect::<Vec<_>>().join(", ");
             return Err(VariableProblem::Wrong(format!(
                 "`{text}`: unknown variable `${{{name}}}` (expected one of {names}){hint}"
             )));
@@ -185,7 +200,7 @@ mod tests {
             "DEP_NONE" => Err(VariableProblem::Wrong("not set".to_owned())),
             name => Ok(format!("/{}", name.to_lowercase())),
         };
-        let replaced = |text: &str| match replace(text, value) {
+        let replaced = |text: &str| match replace(text, &NAMES, value) {
             Ok(text) => text,
             Err(VariableProblem::Wrong(text)) => format!("wrong: {text}"),
             Err(VariableProblem::Missing(text)) => format!("missing: {text}"),

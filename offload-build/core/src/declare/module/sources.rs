@@ -26,16 +26,15 @@ pub(super) fn sources(
             true => text.clone(),
             false => format!("{}/{text}", glob::Pattern::escape(&root.to_string_lossy())),
         };
-        let star = text.find(['*', '?', '[']);
+        let star = first_wildcard(text);
+        let folder_of_files = star.map(|star| root.join(fixed_folder(text, star)));
         let matches = glob::glob(&pattern).map_err(|error| problem(error.to_string()))?;
         let before = found.len();
         let mut folder = false;
         for path in matches {
             let path = path.map_err(|error| problem(error.to_string()))?;
-            // What a pattern finds there was made by some build script.
-            let made = star.is_some()
-                && target_folder(root, out).is_some_and(|made| path.starts_with(made));
-            if made || is_lock(&path) {
+            let other = |folder: &PathBuf| is_of_other_scripts(&path, folder, root, out);
+            if folder_of_files.as_ref().is_some_and(other) || is_lock(&path) {
                 continue;
             }
             let data = match std::fs::metadata(&path) {
@@ -66,11 +65,9 @@ pub(super) fn sources(
                 _ => "no such file [OFF506]".to_owned(),
             }));
         }
-        if let Some(star) = star {
-            let (fixed, rest) = text.split_at(star);
-            let folder = root.join(fixed.rsplit_once('/').map_or("", |(folder, _)| folder));
-            let folders = watch(&folder, out, Depth::of(rest)).map_err(error::io(&folder))?;
-            watched.extend(folders);
+        if let Some((star, folder)) = star.zip(folder_of_files) {
+            let depth = Depth::of(&text[star..]);
+            watched.extend(watch(&folder, out, depth).map_err(error::io(&folder))?);
         }
     }
     let warnings = unmatched(settings, &own.exclude, root, &found);
@@ -78,6 +75,48 @@ pub(super) fn sources(
     let found = each_once(found)?;
     check_extensions(settings, language, root, own, &found)?;
     Ok((found, warnings))
+}
+
+/// Returns where the first wildcard of a pattern is. `[[]`, as the value of a variable may contain it, is a plain `[`.
+fn first_wildcard(pattern: &str) -> Option<usize> {
+    let mut offset = 0;
+    while let Some(found) = pattern[offset..].find(['*', '?', '[']) {
+        offset += found;
+        let mut after = pattern[offset + 1..].chars();
+        let is_escaped = after.next().is_some_and(|byte| "[]*?".contains(byte));
+        if !pattern[offset..].starts_with('[') || !is_escaped || after.next() != Some(']') {
+            return Some(offset);
+        }
+        offset += "[[]".len();
+    }
+    None
+}
+
+/// Returns the folder that a pattern names before the wildcard at `star`.
+fn fixed_folder(pattern: &str, star: usize) -> String {
+    let folder = pattern[..star]
+        .rsplit_once('/')
+        .map_or("", |(folder, _)| folder);
+    let mut plain = String::new();
+    let mut rest = folder;
+    while let Some((before, after)) = rest.split_once('[') {
+        // The wildcard comes later, so this is one of `[[]`, `[]]`, `[*]` and `[?]`.
+        let (byte, after) = after.split_at(1);
+        plain.push_str(before);
+        plain.push_str(byte);
+        rest = &after[1..];
+    }
+    plain + rest
+}
+
+/// Tells whether a build script made `path` that a pattern for files of `folder` is not meant for.
+fn is_of_other_scripts(path: &Path, folder: &Path, root: &Path, out: &Path) -> bool {
+    // Intermediate files.
+    if path.starts_with(out.join("offload")) {
+        return true;
+    }
+    let target = target_folder(root, out);
+    target.is_some_and(|target| path.starts_with(&target) && !folder.starts_with(&target))
 }
 
 /// Checks that sources have extensions of their language, unless a flag names it.
@@ -200,8 +239,12 @@ impl Depth {
 
 /// Returns the folders to watch for new files: `folder`, and those below it if the pattern reaches there.
 ///
-/// Cargo watches a folder with everything in it: one in which it builds itself would change with every build.
+/// Cargo watches a folder with everything in it: one in which it builds itself would change with every build. So would one in which
+/// the build script writes sources.
 fn watch(folder: &Path, out: &Path, depth: Depth) -> io::Result<Vec<PathBuf>> {
+    if folder.starts_with(out) {
+        return Ok(Vec::new());
+    }
     if !out.starts_with(folder) {
         return Ok(vec![folder.to_owned()]);
     }
