@@ -131,6 +131,45 @@ fn says_which_package_has_a_header_of_cuda_libraries() {
 }
 
 #[test]
+fn names_kernels_after_the_list_of_architectures_on_all_sides() {
+    // CUB and Thrust have the list in the names of their kernels.
+    let source = "template <int...> __global__ void k(int *x) { *x = 1; }\n\
+        void launch(int *x) { k<__CUDA_ARCH_LIST__><<<1, 1>>>(x); }\n";
+    let targets = "targets = [\"compute_90\", \"compute_80\"]";
+    let keys = CUDA.replace("targets = [\"compute_80\"]", targets);
+    let Some((package, mut script)) = package(source, &format!("{keys}host = true\n")) else {
+        return;
+    };
+    text(&script.output().unwrap());
+    let name = "_Z1kIJLi800ELi900EEEvPi";
+    let folder = package.at(OUT).join("offload/kernels");
+    for object in ["host", "compute_80", "compute_90"] {
+        let files = fs::read_dir(folder.join(object)).unwrap();
+        let bytes = files.map(|file| fs::read(file.unwrap().path()).unwrap());
+        let has = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).contains(name);
+        assert!(bytes.into_iter().any(has), "{object}");
+    }
+    // nvcc, with a process for each image.
+    script.env("OFFLOAD_COMPILER", package.at("cuda/bin/nvcc"));
+    let instance = "template __global__ void k<__CUDA_ARCH_LIST__>(int *);\n";
+    package.put("kernels/k.cu", &format!("{source}{instance}"));
+    declare(&package, &format!("{keys}images = \"source\"\n"));
+    text(&script.output().unwrap());
+    let file = fs::read_to_string(package.at(OUT).join("kernels.rs")).unwrap();
+    assert!(file.contains(name), "{file}");
+    script.env("OFFLOAD_COMPILER", "clang-22");
+    // Another list is the user's affair.
+    declare(
+        &package,
+        &format!("{keys}host = true\ndefine = {{ __CUDA_ARCH_LIST__ = \"700\" }}\n"),
+    );
+    let plan = script.env("OFFLOAD_DRY_RUN", "1").output().unwrap();
+    let plan = String::from_utf8(plan.stderr).unwrap();
+    assert!(plan.contains(" -D__CUDA_ARCH_LIST__=700 "), "{plan}");
+    assert!(!plan.contains("800,900"), "{plan}");
+}
+
+#[test]
 fn says_what_to_do_with_sources_and_flags_for_nvcc() {
     let source = "inline int checked(int x) {\n#ifdef __CUDA_ARCH__\n  if (x < 0) __trap();\n#endif\n  return x;\n}\n\
         extern \"C\" __global__ void k(int *x) { *x = 1; }\n";

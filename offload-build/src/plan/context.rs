@@ -5,6 +5,7 @@ use crate::steps::image_library::ImageLibrary;
 use crate::steps::kernel_headers;
 use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
+use offload_build_core::compile::architectures::{self, ARCHITECTURES};
 use offload_build_core::compile::clang::{self, Clang, Compile, Part};
 use offload_build_core::declare::family::Family;
 use offload_build_core::declare::language::{ImageSources, Language};
@@ -147,7 +148,7 @@ impl Context<'_> {
         let headers = kernel_headers::folder(module.language, self.out);
         let include: Vec<PathBuf> = module.include.iter().cloned().chain(headers).collect();
         let (own, what_for) = side.of(module);
-        let flags = self.flags(module, source, &own.flags);
+        let flags = self.flags(module, source, own);
         let include_last = self.include_last(module, &flags);
         let clang = Clang {
             clang: &self.compiler.program,
@@ -242,15 +243,32 @@ impl Context<'_> {
         }
     }
 
-    /// Returns `flags`, and options that keep the vendor's SDK out of the compile of a source that does without.
-    fn flags(&self, module: &Module, source: &Path, flags: &[String]) -> Vec<String> {
-        let mut flags = flags.to_vec();
+    /// Returns the flags of a compile: `own`, options that keep the vendor's SDK out if the source does without, else those that headers of
+    /// CUDA's toolkit need.
+    fn flags(&self, module: &Module, source: &Path, own: &Flags) -> Vec<String> {
+        let mut flags = own.flags.clone();
         if module.sources_without_sdk.contains(source) && self.compiler.family != Family::Nvcc {
             for flag in ["-nogpuinc", "-nogpulib"] {
                 if !flags.iter().any(|own| own == flag) {
                     flags.push(flag.to_owned());
                 }
             }
+        }
+        let definition = format!("-D{ARCHITECTURES}");
+        let is_defined = own.define.contains(ARCHITECTURES)
+            || flags.iter().any(|flag| flag.starts_with(&definition));
+        if module.language == Language::Cuda && !is_defined && sdk::uses_headers(&flags) {
+            let processors = module.targets.iter().map(|target| target.id.processor());
+            let options = match self.compiler.family {
+                // One process compiles a source for the host and all targets.
+                Family::Nvcc if module.has_host_code => None,
+                Family::Nvcc => architectures::of_nvcc(processors),
+                _ => {
+                    let release = self.compiler.llvm.as_ref().and_then(Llvm::release);
+                    architectures::of_clang(release, processors)
+                }
+            };
+            flags.splice(0..0, options.into_iter().flatten());
         }
         flags
     }
