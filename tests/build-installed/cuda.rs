@@ -194,6 +194,13 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
     let error = package.fails(&mut script);
     let hint = "\nhint: nvcc accepts a single `%` in front of registers: set `compiler = \"nvcc\"`, or write `%%`, which both accept\n";
     assert!(error.contains(hint), "{error}");
+    let source = "struct Raw { int x; };\nstruct Half { __device__ Half &operator=(const Half &); __device__ Half &operator=(const Raw &); };\n\
+        extern \"C\" __global__ void k(Half *x) { *x = {}; }\n";
+    package.put("kernels/k.cu", source);
+    let error = package.fails(&mut script);
+    let hint = "\nhint: nvcc accepts `x = {}` where several assignments fit, as for `half2`: set `compiler = \"nvcc\"`, or write \
+        `x = half2{}`, which both accept\n";
+    assert!(error.contains(hint), "{error}");
     declare(
         &package,
         &format!("{CUDA}flags = [\"--expt-relaxed-constexpr\"]\n"),

@@ -53,6 +53,11 @@ const FOR_CUDA: &[(&str, &str)] = &[
         "nvcc accepts a single `%` in front of registers: set `compiler = \"nvcc\"`, or write `%%`, which both accept",
     ),
     (
+        "overloaded operator '=' is ambiguous",
+        "nvcc accepts `x = {}` where several assignments fit, as for `half2`: set `compiler = \"nvcc\"`, or write `x = half2{}`, \
+         which both accept",
+    ),
+    (
         "unknown argument",
         "clang compiles this module, so `flags` are its options: for those of nvcc set `compiler = \"nvcc\"`",
     ),
