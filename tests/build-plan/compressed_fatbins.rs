@@ -162,11 +162,9 @@ fn reads_what_nvcc_compresses() {
         (one, "lz4", vec![ptx(LZ4), cubin(LZ4)]),
         (one, "zstd", vec![ptx(ZSTD), cubin(ZSTD)]),
         (linked, "", vec![cubin(None)]),
-        (linked, "lz4", vec![cubin(LZ4)]),
         (linked, "zstd", vec![cubin(ZSTD)]),
         (debugged, "", vec![cubin(LZ4)]),
         (only_ptx, "", vec![ptx(LZ4)]),
-        (only_ptx, "zstd", vec![ptx(ZSTD)]),
     ];
     for ((names, more), compress, expected) in cases {
         let compress = match compress {
