@@ -23,7 +23,8 @@ pub enum Form {
     Text,
     /// Strings; in a variable they are divided by `;`, or else by `,`.
     List,
-    /// Options of a compiler, which may contain commas; in a variable they are divided by `;`, or else by blanks, as in `CFLAGS`.
+    /// Options of a compiler, which may contain commas; in a variable they are divided by `;`, or else by blanks, as in `CFLAGS`, and by commas
+    /// before a `-`.
     Options,
     /// Names with a string, a number or `true`; in a variable `NAME=value;NAME2`, or else with `,`.
     Map,
@@ -251,6 +252,29 @@ impl Settings {
     }
 }
 
+/// Returns the options in a word without blanks: each comma before a `-` divides, up to an option whose value may have such
+/// commas.
+fn options(word: &str) -> Vec<&str> {
+    let (mut options, mut rest) = (Vec::new(), word);
+    let has_commas = |option: &str| {
+        let passes_on = ["-X", "-W", "-D"]
+            .iter()
+            .any(|start| option.starts_with(start));
+        passes_on || option.contains("-options=")
+    };
+    while let Some((option, after)) = rest
+        .split_once(",-")
+        .filter(|(option, _)| !has_commas(option))
+    {
+        options.push(option);
+        rest = rest
+            .get(rest.len() - after.len() - 1..)
+            .expect("it begins at `-`");
+    }
+    options.push(rest.trim_end_matches(','));
+    options
+}
+
 impl Form {
     /// Reads the value of an `OFFLOAD_*` variable.
     pub fn parse(self, text: &str) -> Result<Setting, String> {
@@ -265,6 +289,9 @@ impl Form {
                 .filter(|part| !part.is_empty())
         };
         Ok(match self {
+            Form::Options if !text.contains(';') => {
+                Setting::List(parts().flat_map(options).map(str::to_owned).collect())
+            }
             Form::List | Form::Options => Setting::List(parts().map(str::to_owned).collect()),
             Form::Map => {
                 let pair = |part: &str| match part.split_once('=') {
@@ -378,6 +405,18 @@ mod tests {
             ("TILE".to_owned(), Some("64".to_owned())),
         ];
         assert_eq!(map, Setting::Map(pairs.into_iter().collect()));
+        for (text, options) in [
+            ("-nogpulib,-nogpuinc,", &["-nogpulib", "-nogpuinc"][..]),
+            (
+                "-g,--ptxas-options=-v,-O3 -w",
+                &["-g", "--ptxas-options=-v,-O3", "-w"],
+            ),
+            ("-Xptxas=-v,-O3", &["-Xptxas=-v,-O3"]),
+            ("-DPAIR=1,-2", &["-DPAIR=1,-2"]),
+            ("-mattr=a,b", &["-mattr=a,b"]),
+        ] {
+            assert_eq!(parts(Form::Options, text), options);
+        }
         let map = Form::Map.parse("SIZES=1,2,3;").unwrap();
         let pair = ("SIZES".to_owned(), Some("1,2,3".to_owned()));
         assert_eq!(map, Setting::Map([pair].into_iter().collect()));
