@@ -299,6 +299,27 @@ int __cudaPopCallConfiguration(void) { return 0; }
 int main(void) { return 0; }
 "#;
 
+/// Returns the cubins for the processor `wanted` that `cuobjdump` extracts from `file` to a new folder, sorted.
+pub(crate) fn extracted(
+    folder: &Folder,
+    cuobjdump: &Path,
+    file: &str,
+    name: &str,
+    wanted: &str,
+) -> Vec<Vec<u8>> {
+    let out = folder.path(name);
+    std::fs::create_dir(&out).unwrap();
+    run(Command::new(cuobjdump)
+        .args(["-xelf", wanted, "-all"])
+        .arg(folder.path(file))
+        .current_dir(&out));
+    let files = std::fs::read_dir(out).unwrap();
+    let files = files.map(|file| std::fs::read(file.unwrap().path()).unwrap());
+    let mut files: Vec<Vec<u8>> = files.collect();
+    files.sort();
+    files
+}
+
 /// CUDA's programs by `nvcc`, with and without relocatable device code, beside `cuobjdump`.
 #[test]
 fn prunes_cuda_programs() {
@@ -339,18 +360,7 @@ fn prunes_cuda_programs() {
         let registered = printed(&folder, &["./k"]);
         assert_eq!(registered, "466243b1 ba55ed50\n");
         let old = size(&folder, "k");
-        let extract = |name: &str, wanted: &str| {
-            let out = folder.path(name);
-            std::fs::create_dir(&out).unwrap();
-            run(Command::new(&cuobjdump)
-                .args(["-xelf", wanted, "-all", "../k"])
-                .current_dir(&out));
-            let files = std::fs::read_dir(out).unwrap();
-            let files = files.map(|file| std::fs::read(file.unwrap().path()).unwrap());
-            let mut files: Vec<Vec<u8>> = files.collect();
-            files.sort();
-            files
-        };
+        let extract = |name: &str, wanted: &str| extracted(&folder, &cuobjdump, "k", name, wanted);
         let before = extract(&format!("before{rdc}"), "sm_80");
         assert!(!before.is_empty());
         // sm_86 has no image of its own, and can use that of sm_80.
