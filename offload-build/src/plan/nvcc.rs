@@ -94,10 +94,15 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
 /// Plans the device link of all `objects` for all targets.
 fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> Task {
     let output = context.folder(module).join("images.o");
-    let (program, part) = (&context.compiler.program, files::part(&output));
-    let how = (module.own.flags.as_slice(), module.compress);
-    let version = &context.compiler.version;
-    let command = nvcc::registered_images(program, &module.targets, how, objects, &part, version);
+    let command = nvcc::registered_images(
+        &context.compiler.program,
+        &module.targets,
+        &module.own.flags,
+        module.compress,
+        objects,
+        &files::part(&output),
+        &context.compiler.version,
+    );
     Task {
         title: "device link for all targets".to_owned(),
         commands: vec![command],

@@ -20,7 +20,8 @@ pub fn of_clang<'a>(
     (!is_without).then(|| options(&numbers(processors).join(",")))
 }
 
-/// Returns options that make nvcc define the macro for all of `processors`; none for one, of which its own list consists.
+/// Returns options that make nvcc define the macro for all of `processors`. With one processor nvcc's own list is right, so there are
+/// none.
 #[must_use]
 pub fn of_nvcc<'a>(processors: impl IntoIterator<Item = &'a str>) -> Option<[String; 2]> {
     let numbers = numbers(processors);

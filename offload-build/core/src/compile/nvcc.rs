@@ -120,7 +120,8 @@ impl Nvcc<'_> {
 pub fn registered_images(
     nvcc: &Path,
     targets: &[Target],
-    (flags, compression): (&[String], ImageCompression),
+    flags: &[String],
+    compression: ImageCompression,
     objects: &[PathBuf],
     output: &Path,
     version: &str,
@@ -307,7 +308,7 @@ mod tests {
         let (nvcc, out) = (Path::new("nvcc"), Path::new("images.o"));
         let link = |compression, version: &str| {
             let version = format!("release {version},");
-            registered_images(nvcc, &[], (&own, compression), &[], out, &version).to_string()
+            registered_images(nvcc, &[], &own, compression, &[], out, &version).to_string()
         };
         let rest = "-m64 -Xcompiler=-fPIC";
         assert_eq!(

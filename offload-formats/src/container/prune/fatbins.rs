@@ -17,6 +17,12 @@ use crate::format::unpacked::Scratch;
 /// Alignment of CUDA's fat binaries, and of the images in them.
 const ALIGNMENT: u64 = 8;
 
+/// How an image is to be stored.
+enum NewForm {
+    Plain,
+    Compressed(FatbinCompressor),
+}
+
 /// An image of a fat binary, or a group of images that are compressed together.
 struct StoredImage<'a> {
     /// Range of the headers and the content.
@@ -101,16 +107,16 @@ impl StoredImage<'_> {
         data: R,
         job: PruneJob<'_>,
     ) -> Result<Option<Vec<Piece>>, PruneProblem> {
-        let Some(compressor) = self.compressor(job.choice.recompression()) else {
+        let Some(form) = self.new_form(job.choice.recompression()) else {
             return Ok(None);
         };
         let (entry, offset) = (self.entry, self.range.start);
         let wrong = |problem| PruneProblem::Unpack { offset, problem };
         let mut unpacker = FatbinUnpacker::new(data, job.limit.memory());
         let image = unpacker.whole(entry).map_err(wrong)?;
-        let compressed = match compressor {
-            Some(compressor) => compressor.compress(image).map_err(PruneProblem::Pack)?,
-            None => None,
+        let compressed = match form {
+            NewForm::Compressed(how) => how.compress(image).map_err(PruneProblem::Pack)?,
+            NewForm::Plain => None,
         };
         let is_plain = entry.compression.is_none();
         let (how, content) = match &compressed {
@@ -136,8 +142,8 @@ impl StoredImage<'_> {
         ]))
     }
 
-    /// Returns how it is to be compressed, if at all; nothing if it is to stay as it is.
-    fn compressor(&self, how: Option<Recompression>) -> Option<Option<FatbinCompressor>> {
+    /// Returns its new form; nothing if it stays as it is.
+    fn new_form(&self, how: Option<Recompression>) -> Option<NewForm> {
         let old = self.entry.compression;
         match how? {
             Recompression::Compress { fatbins, .. } => {
@@ -149,11 +155,12 @@ impl StoredImage<'_> {
                         fatbins.replaces && (is_other || fatbins.has_level())
                     }
                 };
-                is_to_change.then_some(Some(fatbins.compressor))
+                is_to_change.then_some(NewForm::Compressed(fatbins.compressor))
             }
             // Only compressed images form groups.
             Recompression::Decompress => {
-                (old.is_some() && self.entry.group.is_none()).then_some(None)
+                let is_alone = self.entry.group.is_none();
+                (old.is_some() && is_alone).then_some(NewForm::Plain)
             }
         }
     }

@@ -159,7 +159,6 @@ impl Packing<'_> {
         };
         let program = tool.unwrap_or_else(|_| "fatbinary".into());
         let command = cuda_fatbinary(&program, &named, &output, release, 64);
-        let command = command.args(self.compresses_fatbins().then_some("--compress-all"));
         if let Err(problem) = self.actions.run(&command, self.workplace) {
             return own().map_err(|_| failed(problem.to_string()));
         }

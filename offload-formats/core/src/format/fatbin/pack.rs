@@ -17,7 +17,7 @@ pub enum FatbinCompressor {
     /// By Zstandard, which drivers read since CUDA 12.4 (NVIDIA's documentation of `nvcc --compress-mode`); needs the cargo
     /// feature `zstd`.
     Zstd {
-        /// Level of compression; zstd's own default if there is none.
+        /// Level of compression, clamped to zstd's range; 3 if there is none.
         level: Option<i32>,
     },
 }
