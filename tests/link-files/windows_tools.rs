@@ -6,9 +6,9 @@ use crate::support;
 use crate::support::folder::Folder;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, ExitStatus, Output};
+use std::{fs, io};
 use support::bad_archives::tree;
 
 /// Folders with the same inputs, one for the tools of each system.
@@ -30,6 +30,8 @@ impl Folders {
             wine: support::tool("wine", &["wine64"]).expect("Wine is installed"),
             prefix: Folder::new(),
         };
+        // Debian's server ends with the last program, and a program that starts at that moment loses its connection.
+        assert!(folders.server("-p").unwrap().success());
         // Wine tells about its new folder, into which it copies 700 MB. On a full disk it only ends with status 53.
         let output = folders.run(
             folders.wine("offload-bundler"),
@@ -40,6 +42,14 @@ impl Folders {
         let disk = || support::run(Command::new("df").arg("-h").arg(prefix));
         assert!(output.status.success(), "{output:?}\n{}", disk());
         folders
+    }
+
+    /// Starts Wine's server for all programs (`-p`), or ends it (`-k`).
+    fn server(&self, option: &str) -> io::Result<ExitStatus> {
+        Command::new(self.wine.with_file_name("wineserver"))
+            .arg(option)
+            .env("WINEPREFIX", self.prefix.root())
+            .status()
     }
 
     fn wine(&self, tool: &str) -> Command {
@@ -103,12 +113,9 @@ impl Folders {
 }
 
 impl Drop for Folders {
-    /// Wine's server stays a while otherwise, and writes into its folder.
+    /// Wine's server stays otherwise, and writes into its folder.
     fn drop(&mut self) {
-        let _ = Command::new(self.wine.with_file_name("wineserver"))
-            .arg("-k")
-            .env("WINEPREFIX", self.prefix.root())
-            .status();
+        let _ = self.server("-k");
     }
 }
 
@@ -172,15 +179,18 @@ fn gives_the_bytes_of_linux() {
     with_files(&["inspect", "--json"]);
     with_files(&["verify"]);
     with_files(&["size"]);
+    let mut pruned_files = 0;
     for name in &corpus {
         let ends = ["compressed.bundle", "fatbin", "offload-binary", "elf"];
         if ends.iter().any(|end| name.ends_with(end)) {
             let [images, pruned] = ["images", "pruned"].map(|end| format!("{name}.{end}"));
             folders.same("cargo-offload", &["extract", "--out", &images, name]);
-            let keep = ["prune", "--keep", "gfx90a,sm_80", "--out", &pruned, name];
+            let keep = ["prune", "--keep", "gfx90a,sm_80", "--output", &pruned, name];
             folders.same("cargo-offload", &keep);
+            pruned_files += usize::from(folders.windows.path(&pruned).exists());
         }
     }
+    assert!(pruned_files >= 6, "{pruned_files} files");
 
     for (name, size) in [("host", 100), ("gfx90a", 70_000), ("gfx1100", 5000)] {
         let bytes: Vec<u8> = (0..size)
