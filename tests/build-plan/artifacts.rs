@@ -223,6 +223,7 @@ fn demands_offload_link_for_members_with_kernels() {
         let runtime = "/usr/lib/llvm-19/lib";
         link.arg(format!("-L{runtime}"));
         link.args(["-lomptarget", "-lomp", &format!("-Wl,-rpath,{runtime}")]);
+        link.arg(support::WITHOUT_LIBLLVM);
         link.output().unwrap()
     };
     let lld = support::tool("llvm19", &["ld.lld"]).map(|_| "-fuse-ld=lld");

@@ -3,6 +3,7 @@
 
 use crate::linker_hip_support as support;
 
+use crate::support::WITHOUT_LIBLLVM;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -365,7 +366,7 @@ fn links_archives_of_openmp_objects_with_bundles() {
         place.archives(&["merge", "--out=merged.a", "--host=libregion-host.a", &part]);
         for archive in ["libregion.a", "merged.a"] {
             let folder = format!("-L{runtime}");
-            let link = place.link(&[archive, &folder, "-lomp", "-lomptarget"]);
+            let link = place.link(&[archive, &folder, WITHOUT_LIBLLVM, "-lomp", "-lomptarget"]);
             assert!(link.status.success(), "{release} {archive}: {link:?}");
             let report = place.report();
             let images = report.lines().filter(|line| !line.starts_with("note: "));

@@ -48,14 +48,17 @@ impl Linker {
     /// For a C compiler, which knows nothing of rustc's lld.
     fn cc_flags(self) -> &'static [&'static str] {
         match self {
-            Self::Bfd | Self::RustLld => &["-fuse-ld=bfd"],
+            Self::Bfd | Self::RustLld => &["-fuse-ld=bfd", support::WITHOUT_LIBLLVM],
             Self::Lld => &["-B/usr/lib/llvm-19/bin", "-fuse-ld=lld"],
         }
     }
 
     fn rustflags(self) -> &'static str {
         match self {
-            Self::Bfd => "-Clinker-features=-lld -Clink-arg=-fuse-ld=bfd",
+            Self::Bfd => {
+                // As `support::WITHOUT_LIBLLVM`.
+                "-Clinker-features=-lld -Clink-arg=-fuse-ld=bfd -Clink-arg=-Wl,--allow-shlib-undefined"
+            }
             Self::Lld => {
                 "-Clinker-features=-lld -Clink-arg=-B/usr/lib/llvm-19/bin -Clink-arg=-fuse-ld=lld"
             }

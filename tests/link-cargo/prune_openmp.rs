@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::prune::{cc, printed, prune, pruned};
-use crate::support::{program, run, tool};
+use crate::support::{WITHOUT_LIBLLVM, program, run, tool};
 
 /// Stands for OpenMP's runtimes: prints what the descriptor lists, and runs no region on a device.
 const RUNTIME: &str = r#"
@@ -229,7 +229,7 @@ fn runs_pruned_programs_with_the_runtime_of_llvm() {
         std::fs::remove_file(folder.path(library)).unwrap();
     }
     for how in ["-pie", "-no-pie"] {
-        project.link(&libraries, &[how]);
+        project.link(&libraries, &[how, WITHOUT_LIBLLVM]);
         assert_eq!(start("./program", "MANDATORY"), "x=1\n", "{how}");
         let keep = ["--keep=x86_64-pc-linux-gnu", "-o", "cpu", "program"];
         pruned(folder, &keep);

@@ -49,6 +49,7 @@ fn runs(package: &Package, linker: &str, libraries: &[PathBuf]) -> String {
         .args(libraries)
         .args(["-Wl,--no-whole-archive", "-L/usr/lib/llvm-19/lib"])
         .args(["-Wl,-rpath,/usr/lib/llvm-19/lib", "-lomptarget", "-lomp"])
+        .arg(support::WITHOUT_LIBLLVM)
         .current_dir(package.folder.root());
     support::run(&mut link);
     support::run(

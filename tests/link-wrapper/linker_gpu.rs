@@ -4,6 +4,7 @@
 //! The runtimes are stand-ins that print each call of a registration, and the kernel of each launch.
 
 use crate::linker_support as support;
+use crate::support::WITHOUT_LIBLLVM;
 use crate::support::folder::Folder;
 
 use crate::runtimes;
@@ -123,6 +124,8 @@ struct Place {
     language: Language,
     /// NVIDIA's files.
     cuda: Option<PathBuf>,
+    /// True if sources include NVIDIA's headers, which take most of a compile.
+    with_headers: bool,
 }
 
 impl Deref for Place {
@@ -163,6 +166,7 @@ impl Place {
             clang,
             language,
             cuda,
+            with_headers: false,
         };
         place.write(
             "runtime.c",
@@ -215,12 +219,11 @@ impl Place {
 
     /// Compiles a source to an object.
     fn compile_to(&self, object: &str, source: &str, flags: &[&str]) {
-        // NVIDIA's headers are too new for clang 19, which is told what it asks them.
         let without_headers = HIP.replace("hip", "cuda") + "#undef MANAGED\n#define MANAGED\n";
-        let (start, language, targets) = match (self.language, self.release) {
+        let (start, language, targets) = match (self.language, self.with_headers) {
             (Language::Hip, _) => (HIP, "hip", "--offload-arch=gfx90a,gfx1100"),
-            (Language::Cuda, "19") => (&*without_headers, "cuda", "--offload-arch=sm_80,sm_90"),
-            (Language::Cuda, _) => (CUDA, "cuda", "--offload-arch=sm_80,sm_90"),
+            (Language::Cuda, false) => (&*without_headers, "cuda", "--offload-arch=sm_80,sm_90"),
+            (Language::Cuda, true) => (CUDA, "cuda", "--offload-arch=sm_80,sm_90"),
             (Language::Sycl, _) => unreachable!("images of SYCL are packed"),
         };
         let file = object.replace(".o", ".cu");
@@ -236,13 +239,10 @@ impl Place {
                 .args(["-idirafter", TOOLKIT_HEADERS]),
             None => clang.args(["-nogpulib", "-nogpuinc"]),
         };
-        if self.language == Language::Cuda && self.release == "19" {
-            clang.args([
-                "-nocudainc",
-                "-nocudalib",
-                "-Xclang",
-                "-target-sdk-version=12.3",
-            ]);
+        if self.language == Language::Cuda && !self.with_headers {
+            // What clang asks the headers.
+            let version = ["-Xclang", "-target-sdk-version=12.3"];
+            clang.args(["-nocudainc", "-nocudalib"]).args(version);
             clang.arg("--cuda-feature=+ptx78");
         }
         clang.args(["--offload-new-driver", "-Wno-unknown-cuda-version"]);
@@ -465,9 +465,10 @@ fn leaves_hip_and_cuda_objects_alone_that_are_complete() {
 
 #[test]
 fn registers_cuda_programs_as_llvm_does() {
-    let Some(place) = Place::cuda("22") else {
+    let Some(mut place) = Place::cuda("22") else {
         return;
     };
+    place.with_headers = true;
     place.compile(&APART, &["-fgpu-rdc"]);
     let calls = place.compare(&OBJECTS);
     assert_eq!(kernels(&calls, "Function"), KERNELS);
@@ -719,7 +720,7 @@ fn runs_openmp_beside_hip_of_either_release() {
                 .args(["-O1", "-fPIC", "-c", "main.c"]),
         );
         let folder = format!("-L{}", runtime.display());
-        let libraries = [&*folder, "-lomptarget", "-lomp"];
+        let libraries = [&*folder, WITHOUT_LIBLLVM, "-lomptarget", "-lomp"];
         let through_clang = |linker: &Path, args: &[&str]| {
             let mut command = place.command(&clang);
             command

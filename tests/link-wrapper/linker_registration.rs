@@ -1,6 +1,7 @@
 //! The registration objects: against those of `clang-linker-wrapper`, in every linker, and running.
 
 use crate::linker_support as support;
+use crate::support::WITHOUT_LIBLLVM;
 use crate::support::folder::Folder;
 
 use std::collections::BTreeMap;
@@ -101,7 +102,7 @@ impl Case {
             .args(args)
             .arg(format!("-L{}", runtime.display()))
             .arg(format!("-Wl,-rpath,{}", runtime.display()))
-            .args(["-lomp", "-lomptarget"])
+            .args([WITHOUT_LIBLLVM, "-lomp", "-lomptarget"])
             .output()
             .unwrap()
     }

@@ -123,7 +123,10 @@ fn runs_the_regions_of_three_crates_one_below_the_other() {
         assert!(output.status.success(), "{args:?} {flags}: {output:?}");
         output
     };
-    let linkers = ["", "-Clinker-features=-lld -Clink-arg=-fuse-ld=bfd"];
+    let linkers = [
+        "",
+        "-Clinker-features=-lld -Clink-arg=-fuse-ld=bfd -Clink-arg=-Wl,--allow-shlib-undefined",
+    ];
     for (number, flags) in linkers.into_iter().enumerate() {
         // Each linker with one of the profiles, or with both.
         for profile in crate::support::share(["dev", "release"], number, 2) {

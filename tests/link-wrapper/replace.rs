@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use support::tool;
+use support::{WITHOUT_LIBLLVM, tool};
 
 const TOOL: &str = env!("CARGO_BIN_EXE_offload-link");
 const OPENMP: [&str; 2] = ["-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu"];
@@ -110,7 +110,8 @@ impl Place {
         let mut command = self.command(clang);
         command
             .args(args)
-            .arg(format!("-L{}", self.libraries.display()));
+            .arg(format!("-L{}", self.libraries.display()))
+            .arg(WITHOUT_LIBLLVM);
         command
     }
 
@@ -212,7 +213,9 @@ fn replaces_it_in_cmake() {
             .arg(format!("-DCMAKE_C_FLAGS={flags}"))
             .arg(format!("-DCMAKE_CXX_FLAGS={flags}"))
             // Where the runtime is no part of the compiler's own installation.
-            .arg(format!("-DCMAKE_EXE_LINKER_FLAGS=-L{libraries}"))
+            .arg(format!(
+                "-DCMAKE_EXE_LINKER_FLAGS=-L{libraries} {WITHOUT_LIBLLVM}"
+            ))
             .arg(format!("-DOpenMP_omp_LIBRARY={libraries}/libomp.so"))
             .output()
             .unwrap();

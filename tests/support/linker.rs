@@ -174,6 +174,7 @@ impl Project {
             .arg(format!("-B{}", self.path(self.wrapper).display()))
             .args(OPENMP)
             .arg(format!("-L{}", self.runtime.display()))
+            .arg(tools::WITHOUT_LIBLLVM)
             .args(args);
         command
     }

@@ -83,6 +83,9 @@ pub fn program(name: &str) -> Option<PathBuf> {
     })
 }
 
+/// Argument for links with libomptarget: otherwise GNU's linker reads libLLVM, too, and takes four times as long.
+pub const WITHOUT_LIBLLVM: &str = "-Wl,--allow-shlib-undefined";
+
 /// `OFFLOAD_TEST_ALL=1` asks for every case of the tests that have many, as `make test-all` does. Without it they take
 /// those that show each shape once.
 pub fn tests_all() -> bool {
