@@ -214,19 +214,22 @@ fn places(kernel: &Kernel) -> Vec<(u32, u32)> {
 fn describes_kernels_of_hip_as_llvm_readelf_prints_them() {
     let folder = tempfile::tempdir().unwrap();
     for llvm in installations() {
-        for (processor, wavefront) in [
+        let processors = [
             ("gfx906", 64),
             ("gfx90a", 64),
             ("gfx1030", 32),
             ("gfx1100", 32),
-        ] {
-            for options in [
+        ];
+        for (index, (processor, wavefront)) in processors.into_iter().enumerate() {
+            let all = [
                 &["-O2"][..],
                 // Without optimization the runtime adds its arguments.
                 &["-O0"],
                 &["-O0", "-mcode-object-version=4"],
                 &["-O2", "-mcode-object-version=6"],
-            ] {
+            ];
+            // Each processor with all options, or with one of two.
+            for options in support::share(all, index % 2, 2) {
                 let target = format!("--offload-arch={processor}");
                 let arguments = [&[target.as_str()], options].concat();
                 let image = hip(&llvm.clang, folder.path(), &arguments);

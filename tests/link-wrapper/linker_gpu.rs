@@ -124,7 +124,7 @@ struct Place {
     language: Language,
     /// NVIDIA's files.
     cuda: Option<PathBuf>,
-    /// True if sources include NVIDIA's headers, which take most of a compile.
+    /// True if `main` includes NVIDIA's headers, which take most of a compile.
     with_headers: bool,
 }
 
@@ -220,7 +220,8 @@ impl Place {
     /// Compiles a source to an object.
     fn compile_to(&self, object: &str, source: &str, flags: &[&str]) {
         let without_headers = HIP.replace("hip", "cuda") + "#undef MANAGED\n#define MANAGED\n";
-        let (start, language, targets) = match (self.language, self.with_headers) {
+        let with_headers = self.with_headers && object == "main.o";
+        let (start, language, targets) = match (self.language, with_headers) {
             (Language::Hip, _) => (HIP, "hip", "--offload-arch=gfx90a,gfx1100"),
             (Language::Cuda, false) => (&*without_headers, "cuda", "--offload-arch=sm_80,sm_90"),
             (Language::Cuda, true) => (CUDA, "cuda", "--offload-arch=sm_80,sm_90"),
@@ -239,7 +240,7 @@ impl Place {
                 .args(["-idirafter", TOOLKIT_HEADERS]),
             None => clang.args(["-nogpulib", "-nogpuinc"]),
         };
-        if self.language == Language::Cuda && !self.with_headers {
+        if self.language == Language::Cuda && !with_headers {
             // What clang asks the headers.
             let version = ["-Xclang", "-target-sdk-version=12.3"];
             clang.args(["-nocudainc", "-nocudalib"]).args(version);
