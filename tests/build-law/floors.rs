@@ -701,50 +701,33 @@ fn circles(all: &Crate) -> Vec<(String, String)> {
     found
 }
 
+/// Rooms use only lower rooms, siblings use each other without circles, only some rooms see the world, and plans are made
+/// without searching. One test, because it takes long to read the crates.
 #[test]
-fn rooms_use_only_lower_rooms() {
+fn rooms_keep_their_laws() {
+    let crates: BTreeMap<&str, Crate> = CRATES
+        .into_iter()
+        .map(|name| (name, Crate::read(&source_folder(name))))
+        .collect();
+    let mut problems = Vec::new();
     for (name, folder, rooms) in ROOMS {
-        let all = Crate::read(&source_folder(name));
+        let all = &crates[name];
         assert!(all.modules.len() > 3, "{name}: {}", all.modules.len());
         let parts = folder.split('/').filter(|part| !part.is_empty());
         let parts: Module = parts.map(str::to_owned).collect();
-        let problems = against_order(rooms, &parts, &all);
-        let problems = problems.join("\n");
-        assert!(problems.is_empty(), "{name}/{folder}:\n{problems}");
+        let found = against_order(rooms, &parts, all).into_iter();
+        problems.extend(found.map(|line| format!("{name}/{folder}: {line}")));
     }
-}
-
-#[test]
-fn siblings_use_each_other_without_circles() {
-    let mut problems = Vec::new();
-    for name in CRATES {
-        let found = circles(&Crate::read(&source_folder(name)));
-        problems.extend(
-            found
-                .into_iter()
-                .map(|(folder, lines)| format!("{name}/{folder}:\n{lines}")),
-        );
+    for (name, all) in &crates {
+        let found = circles(all).into_iter();
+        problems.extend(found.map(|(folder, lines)| format!("{name}/{folder}:\n{lines}")));
+        problems.extend(of_the_world(name, all));
     }
-    assert!(problems.is_empty(), "{}", problems.join("\n"));
-}
-
-#[test]
-fn only_some_rooms_see_the_world() {
-    let mut problems = Vec::new();
-    for name in CRATES {
-        problems.extend(of_the_world(name, &Crate::read(&source_folder(name))));
-    }
-    assert!(problems.is_empty(), "{}", problems.join("\n"));
-}
-
-#[test]
-fn plans_are_made_without_searching() {
-    let mut problems = Vec::new();
     for planning in &PLANNING {
-        let all = Crate::read(&source_folder(planning.name));
+        let all = &crates[planning.name];
         let room: Module = planning.room.iter().map(|&part| part.to_owned()).collect();
         assert!(all.modules.contains_key(&room), "no room {room:?}");
-        problems.extend(searches(planning, &all));
+        problems.extend(searches(planning, all));
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }

@@ -39,7 +39,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Commands that make the file `output`, the last of them under the name [`part`] gives.
+/// Commands that make the file `output`, the last of them under the name [`part`](offload_build_core::files::part) gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
     /// Title: `kernels/saxpy.c for gfx90a`.
