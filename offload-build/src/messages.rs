@@ -74,8 +74,9 @@ fn parts(title: &str) -> (&str, Option<&str>) {
     split.map_or((title, None), |(source, target)| (source, Some(target)))
 }
 
-/// The text for all failed steps, by title. The command is there once and last: it is long, and the reason is not in it.
-pub(crate) fn report(failures: &[(String, Failure)]) -> String {
+/// The text for all failed steps, by title, with the number of steps that were left out after them. The command is there once
+/// and last: it is long, and the reason is not in it.
+pub(crate) fn report(failures: &[(String, Failure)], left: usize) -> String {
     let mut blocks: Vec<Block<'_>> = Vec::new();
     let mut also: ByName<Others<'_>> = ByName::default();
     let mut command = None;
@@ -135,6 +136,13 @@ pub(crate) fn report(failures: &[(String, Failure)]) -> String {
             last_hint = block.hint;
             let _ = writeln!(text, "hint: {last_hint}");
         }
+    }
+    if left > 0 {
+        let failed = failures.len();
+        let _ = writeln!(
+            text,
+            "after {failed} failures, {left} other steps were not started"
+        );
     }
     if let Some(command) = command {
         let _ = writeln!(text, "command: {command}");
@@ -267,7 +275,7 @@ mod tests {
             ("images".to_owned(), Failure::Other(Error::new("no space"))),
             failed("other.c for sm_80", "", ""),
         ];
-        let text = report(&failures);
+        let text = report(&failures, 0);
         let (text, command) = text.split_once("command: ").unwrap();
         assert_eq!(
             text,
@@ -298,7 +306,7 @@ mod tests {
             failed("c.cu for sm_80", &included("c.cu").repeat(2), ""),
             failed("d.cu for sm_80", &gcc, ""),
         ];
-        let text = report(&failures);
+        let text = report(&failures, 0);
         let (text, _) = text.split_once("command: ").unwrap();
         assert_eq!(
             text,
@@ -306,7 +314,7 @@ mod tests {
                 "a.cu for sm_80: `sh` failed (exit status: 1)\n{header}also for sm_90, in b.cu, c.cu, d.cu\n"
             )
         );
-        let alone = report(&[failed("a.cu for sm_80", &twice, "")]);
+        let alone = report(&[failed("a.cu for sm_80", &twice, "")], 0);
         assert!(!alone.contains("also"), "{alone}");
     }
 

@@ -357,6 +357,44 @@ fn reports_a_kernel_that_does_not_compile_and_forgets_it() {
     assert!(package.has_library());
 }
 
+/// Cargo shows the error when the build script ends, and 200 sources may include a header with a mistake.
+#[test]
+fn starts_no_further_compiles_after_twenty_failures() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    package.put("kernels/k.h", "int run(int x) { return y; }\n");
+    fs::remove_file(package.at("kernels/k.c")).unwrap();
+    for source in 0..30 {
+        package.put(&format!("kernels/k{source:02}.c"), "#include \"k.h\"\n");
+    }
+    package.put("progress", "");
+    let mut script = package.script();
+    script.env("OFFLOAD_TARGETS", "x86_64-pc-linux-gnu,gfx90a");
+    script.env("OFFLOAD_PROGRESS", package.at("progress"));
+    let error = package.fails(script.env("NUM_JOBS", "1"));
+    let others: Vec<_> = (1..20)
+        .map(|source| format!("kernels/k{source:02}.c"))
+        .collect();
+    let (_, end) = error.split_once("\nalso in ").unwrap();
+    let (text, _) = end.split_once("\ncommand: ").unwrap();
+    // Thirty sources, each for the host and two targets.
+    let expected = format!(
+        "{}\nafter 20 failures, 70 other steps were not started",
+        others.join(", ")
+    );
+    assert_eq!(text, expected, "{error}");
+    let progress = fs::read_to_string(package.at("progress")).unwrap();
+    let failed = progress
+        .lines()
+        .filter(|line| line.ends_with(" for the host: failed"));
+    assert_eq!(
+        (progress.lines().count(), failed.count()),
+        (20, 20),
+        "{progress}"
+    );
+}
+
 #[test]
 fn colors_messages_as_cargo_is_told_to() {
     let Some(package) = Package::new(CPU) else {

@@ -10,7 +10,12 @@ use offload_build_core::process::jobserver::Jobs;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
+
+/// Number of failed steps of a stage after which no other one starts. A mistake in a header fails each source that includes it,
+/// and Cargo shows nothing before the build script ends.
+const MOST_FAILURES: usize = 20;
 
 /// Result of an executed plan.
 #[derive(Debug, Default)]
@@ -21,22 +26,33 @@ pub(crate) struct Outcome {
     pub(crate) made: Vec<Made>,
 }
 
-/// Executes all steps of a plan, those of one stage in parallel.
+/// Executes all steps of a plan, those of one stage in parallel. A failed step does not stop the others of its stage, up to
+/// [`MOST_FAILURES`].
 pub(crate) fn execute(plan: &Plan, jobs: &Jobs, progress: &Progress) -> Result<Outcome, Error> {
     let digests = Digests::default();
     let mut outcome = Outcome::default();
     let mut seen = BTreeSet::new();
     for stage in &plan.stages {
         debug_assert_eq!(written_twice(stage), None, "steps of a stage run at once");
+        let failed = AtomicUsize::new(0);
         let results = jobs.run(stage.iter().collect(), |step: &Arc<dyn Step>| {
+            if failed.load(Ordering::Relaxed) >= MOST_FAILURES {
+                return None;
+            }
             let started = Instant::now();
             let result = step.execute(&digests);
-            let is_fresh = result.as_ref().is_ok_and(|done| done.fresh);
-            progress.finished(&**step, started.elapsed(), is_fresh);
-            result
+            if result.is_err() {
+                failed.fetch_add(1, Ordering::Relaxed);
+            }
+            progress.finished(&**step, started.elapsed(), &result);
+            Some(result)
         });
+        let left = results.iter().filter(|result| result.is_none()).count();
         let mut failures = Vec::new();
         for (step, result) in stage.iter().zip(results) {
+            let Some(result) = result else {
+                continue;
+            };
             match result {
                 Ok(done) => {
                     outcome.made.push(step.made(done.reads));
@@ -50,7 +66,7 @@ pub(crate) fn execute(plan: &Plan, jobs: &Jobs, progress: &Progress) -> Result<O
             }
         }
         if !failures.is_empty() {
-            return Err(Error::new(messages::report(&failures)));
+            return Err(Error::new(messages::report(&failures, left)));
         }
     }
     Ok(outcome)

@@ -3,7 +3,8 @@
 //! A line for each finished step that started a program: `<package>\t<module>\t<number>\t<steps>\t<milliseconds>\t<title>`.
 //! Lines of several build scripts go to one file, each by one write.
 
-use crate::steps::step::Step;
+use crate::messages::Failure;
+use crate::steps::step::{Done, Step};
 use offload_build_core::environment::Environment;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -37,16 +38,21 @@ impl Progress {
         }
     }
 
-    /// Counts a finished step, and reports it unless its output was up to date.
-    pub(crate) fn finished(&self, step: &dyn Step, took: Duration, is_fresh: bool) {
+    /// Counts a finished step, and reports it unless its output was up to date. Of a failed one, the title says so: Cargo shows
+    /// the reason when the build script ends.
+    pub(crate) fn finished(&self, step: &dyn Step, took: Duration, result: &Result<Done, Failure>) {
         if step.commands().is_empty() {
             return;
         }
         let number = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_fresh = result.as_ref().is_ok_and(|done| done.fresh);
         let Some(mut file) = self.file.as_ref().filter(|_| !is_fresh) else {
             return;
         };
-        let title = step.title().replace(['\n', '\t'], " ");
+        let mut title = step.title().replace(['\n', '\t'], " ");
+        if result.is_err() {
+            title += ": failed";
+        }
         let (start, steps, took) = (&self.start, self.steps, took.as_millis());
         let line = format!("{start}{number}\t{steps}\t{took}\t{title}\n");
         let _ = file.write_all(line.as_bytes());
