@@ -56,6 +56,8 @@ pub(super) fn count(number: usize, noun: &str) -> String {
 pub(super) enum Align {
     Left,
     Right,
+    /// To the left, in a column of at most that many characters: longer cells move what is after them.
+    LeftWithin(usize),
 }
 
 /// A table whose columns are as wide as their widest cells.
@@ -84,8 +86,12 @@ impl<'a, const COLUMNS: usize> TextTable<'a, COLUMNS> {
     pub(super) fn lines(&self, indent: &str) -> Vec<String> {
         let mut widths = [0; COLUMNS];
         for row in &self.rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = cell.chars().count().max(*width);
+            for ((width, cell), (align, _)) in widths.iter_mut().zip(row).zip(self.columns) {
+                let own = match align {
+                    Align::Left | Align::Right => cell.chars().count(),
+                    Align::LeftWithin(most) => cell.chars().count().min(most),
+                };
+                *width = own.max(*width);
             }
         }
         let lines = self.rows.iter().map(|row| {
@@ -96,9 +102,9 @@ impl<'a, const COLUMNS: usize> TextTable<'a, COLUMNS> {
                 if width == 0 {
                     continue;
                 }
-                let gap = width - cell.chars().count();
+                let gap = width.saturating_sub(cell.chars().count());
                 let (before, after) = match align {
-                    Align::Left => (0, gap),
+                    Align::Left | Align::LeftWithin(_) => (0, gap),
                     Align::Right => (gap, 0),
                 };
                 blanks += before;
@@ -154,5 +160,14 @@ mod tests {
         table.print("  ", &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, "  a     10  x\n  long   9\n  b         y\n");
+    }
+    #[test]
+    fn keeps_a_long_cell_from_widening_its_column() {
+        let plain = Style::new();
+        let mut table = TextTable::new([(Align::LeftWithin(4), plain), (Align::Left, plain)]);
+        table.push(["a", "x"]);
+        table.push(["much longer", "y"]);
+        table.push(["four", "z"]);
+        assert_eq!(table.lines(""), ["a     x", "much longer  y", "four  z"]);
     }
 }

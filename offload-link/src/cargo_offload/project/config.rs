@@ -33,6 +33,9 @@ pub(crate) struct ConfigLine {
     options: PackageOptions,
 }
 
+/// Characters of a value up to which places are one below the other. Fifty macros are a value of 2,000.
+const WIDEST_VALUE: usize = 60;
+
 #[derive(Serialize)]
 struct ConfigDocument {
     schema: u32,
@@ -145,7 +148,7 @@ fn print(package: &ConfigPackage, out: &mut impl Write) -> std::io::Result<()> {
         let plain = Style::new();
         let mut table = TextTable::new([
             (Align::Left, plain),
-            (Align::Left, plain),
+            (Align::LeftWithin(WIDEST_VALUE), plain),
             (Align::Left, FAINT),
         ]);
         for key in &module.keys {
