@@ -14,8 +14,13 @@ const LONGEST: usize = 4096;
 /// Maximum depth of nested types; real names have a few dozen.
 const DEEPEST: u32 = 128;
 
+/// Marks of clang between the name of a `static` kernel or variable and a hash, which makes the symbol unique in the program.
+/// LLVM: `CodeGenModule::printPostfixForExternalizedDecl`; the first two are HIP's, the others CUDA's.
+const UNIQUE_MARKS: [&str; 4] = [".intern.", ".static.", "__intern__", "__static__"];
+
 /// Returns the name of a kernel with its namespaces and template arguments, without its parameters: `scale` for
-/// `_Z5scalePff`, `ns::scale<float, 256>` for `_ZN2ns5scaleIfLi256EEEvPf`.
+/// `_Z5scalePff`, `ns::scale<float, 256>` for `_ZN2ns5scaleIfLi256EEEvPf`. The hash of a `static` kernel is left out: `scale` for
+/// `_ZL5scalePff.intern.65aebf8a67a01698`.
 ///
 /// A symbol that is not a mangled name, or whose name is longer than 4096 bytes, is returned as it is.
 #[must_use]
@@ -24,17 +29,18 @@ pub fn source_name(symbol: &str) -> String {
         .no_params()
         .no_return_type()
         .hide_expression_literal_types();
-    demangle(symbol, options).unwrap_or_else(|| symbol.to_owned())
+    demangle(symbol, options).unwrap_or_else(|| without_hash(symbol).to_owned())
 }
 
 /// Returns the name of a kernel as its declaration spells it, with its parameters, and with the return type if the kernel
-/// is of a template: `void f<int>(float*)` for `_Z1fIiEvPf`, `scale(float*, float)` for `_Z5scalePff`.
+/// is of a template: `void f<int>(float*)` for `_Z1fIiEvPf`, `scale(float*, float)` for `_Z5scalePff`. The hash of a `static` kernel
+/// is left out.
 ///
 /// A symbol that is not a mangled name, or whose name is longer than 4096 bytes, is returned as it is.
 #[must_use]
 pub fn signature(symbol: &str) -> String {
     let options = DemangleOptions::new().hide_expression_literal_types();
-    demangle(symbol, options).unwrap_or_else(|| symbol.to_owned())
+    demangle(symbol, options).unwrap_or_else(|| without_hash(symbol).to_owned())
 }
 
 /// Returns the kind of each parameter of a mangled function name; `None` if `symbol` is not one.
@@ -80,7 +86,20 @@ fn kind(written: &str) -> ArgumentKind {
     }
 }
 
+/// Returns a symbol without the hash that clang adds to the name of a `static` kernel.
+fn without_hash(symbol: &str) -> &str {
+    let is_hash =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let mut marks = UNIQUE_MARKS.iter();
+    let name = marks.find_map(|mark| {
+        let (name, hash) = symbol.rsplit_once(mark)?;
+        is_hash(hash).then_some(name)
+    });
+    name.unwrap_or(symbol)
+}
+
 fn demangle(symbol: &str, options: DemangleOptions) -> Option<String> {
+    let symbol = without_hash(symbol);
     // The bare name of a variable or a C function may be the encoding of a type (`f` is `float`).
     if !symbol.starts_with("_Z") {
         return None;
@@ -149,6 +168,43 @@ mod tests {
         ] {
             assert_eq!(signature(symbol), name, "{symbol}");
         }
+    }
+
+    /// Symbols of clang 22 for `static` kernels, in HIP and in CUDA. A hash may begin with digits or letters.
+    #[test]
+    fn leaves_out_the_hash_of_static_kernels() {
+        for (symbol, name, declaration) in [
+            (
+                "_ZL5scalePff.intern.65aebf8a67a01698",
+                "scale",
+                "scale(float*, float)",
+            ),
+            (
+                "_ZL5scalePff.intern.eb370aa796328406",
+                "scale",
+                "scale(float*, float)",
+            ),
+            (
+                "_ZL5scalePff__intern__65aebf8a67a01698",
+                "scale",
+                "scale(float*, float)",
+            ),
+            (
+                "_ZL5scaleIfLi256EEvPT_f.intern.65aebf8a67a01698",
+                "scale<float, 256>",
+                "void scale<float, 256>(float*, float)",
+            ),
+            ("_ZL6factor.static.65aebf8a67a01698", "factor", "factor"),
+            ("_ZL6factor__static__65aebf8a67a01698", "factor", "factor"),
+            ("scale.intern.65aebf8a67a01698", "scale", "scale"),
+            ("scale__intern__", "scale__intern__", "scale__intern__"),
+            ("an__intern__name", "an__intern__name", "an__intern__name"),
+        ] {
+            assert_eq!(source_name(symbol), name, "{symbol}");
+            assert_eq!(signature(symbol), declaration, "{symbol}");
+        }
+        let kinds = parameter_kinds("_ZL5scalePff__intern__65aebf8a67a01698");
+        assert_eq!(kinds, Some(vec![Pointer, Value]));
     }
 
     #[test]
