@@ -128,6 +128,20 @@ fn says_which_package_has_a_header_of_cuda_libraries() {
     let error = package.fails(&mut script);
     assert!(error.contains("cub/cub.cuh: No such file"), "{error}");
     assert!(error.contains(hint), "{error}");
+    package.put("kernels/k.cu", "#include <cublas_v2.h>\n");
+    let hint = "\nhint: this header is part of a library of CUDA: install it with the toolkit's installer, or add the folder \
+        `include` of its wheel from PyPI (such as `nvidia-cublas`) to `include`\n";
+    let error = package.fails(&mut script);
+    assert!(
+        error.contains("cublas_v2.h: No such file") && error.contains(hint),
+        "{error}"
+    );
+    script.env_remove("OFFLOAD_COMPILER");
+    let error = package.fails(&mut script);
+    assert!(
+        error.contains("'cublas_v2.h' file not found") && error.contains(hint),
+        "{error}"
+    );
 }
 
 #[test]

@@ -422,3 +422,25 @@ fn says_how_to_install_device_libraries_that_clang_misses() {
     let hint = "\nhint: the device libraries are older than this processor: install a newer ROCm, or remove it from `targets`";
     assert!(error.contains(hint), "{error}");
 }
+
+#[test]
+fn says_how_to_install_a_library_whose_header_is_missing() {
+    let Some(package) = package(&format!("{ONE}{HEADERS}")) else {
+        return;
+    };
+    let tree = Tree::new(&package, "rocm");
+    let source = format!("#include <hipblas/hipblas.h>\n{HELPER}");
+    package.put("kernels/helper.hip", &source);
+    let mut script = build(&package);
+    script.env("ROCM_PATH", package.at(tree.name));
+    let hint = "\nhint: this header is part of a library of ROCm: install its development package (Debian, Ubuntu: `apt install \
+        libhipblas-dev`; Fedora: `dnf install hipblas-devel`; other libraries likewise), or add its folder to `include`";
+    // As in most workflows: the message has colors, also within the words that the hint is for.
+    for colors in ["never", "always"] {
+        let error = package.fails(script.env("CARGO_TERM_COLOR", colors));
+        assert!(
+            error.contains("'hipblas/hipblas.h' file not found") && error.contains(hint),
+            "{error}"
+        );
+    }
+}

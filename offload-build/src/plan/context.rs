@@ -28,6 +28,29 @@ use std::path::{Path, PathBuf};
 const CCCL: &str = "this header is part of CCCL, which some installations of CUDA lack: install it with the toolkit's \
     installer, or copy the headers of PyPI's `nvidia-cuda-cccl` to the toolkit's `include`";
 
+/// The hint for a header of a library that CUDA's toolkit contains and its single parts lack.
+const CUDA_LIBRARY: &str = "this header is part of a library of CUDA: install it with the toolkit's installer, or add the folder \
+    `include` of its wheel from PyPI (such as `nvidia-cublas`) to `include`";
+
+/// The hint for a header of a library that has a package of its own beside HIP's.
+const ROCM_LIBRARY: &str = "this header is part of a library of ROCm: install its development package (Debian, Ubuntu: `apt install \
+    libhipblas-dev`; Fedora: `dnf install hipblas-devel`; other libraries likewise), or add its folder to `include`";
+
+/// Hints for headers that are missing.
+const FOR_HIP: &[(&str, &str)] = &[
+    ("fatal error: 'hipblas", ROCM_LIBRARY),
+    ("fatal error: 'rocblas", ROCM_LIBRARY),
+    ("fatal error: 'hipcub/", ROCM_LIBRARY),
+    ("fatal error: 'rocprim/", ROCM_LIBRARY),
+    ("fatal error: 'thrust/", ROCM_LIBRARY),
+    ("fatal error: 'hiprand", ROCM_LIBRARY),
+    ("fatal error: 'rocrand", ROCM_LIBRARY),
+    ("fatal error: 'hipfft", ROCM_LIBRARY),
+    ("fatal error: 'hipsparse", ROCM_LIBRARY),
+    ("fatal error: 'rocwmma/", ROCM_LIBRARY),
+    ("fatal error: 'rccl", ROCM_LIBRARY),
+];
+
 /// Hints for headers that are missing, and for sources and flags that were written for nvcc.
 const FOR_CUDA: &[(&str, &str)] = &[
     ("fatal error: nv/target", CCCL),
@@ -38,6 +61,16 @@ const FOR_CUDA: &[(&str, &str)] = &[
     ("fatal error: 'cub/", CCCL),
     ("fatal error: thrust/", CCCL),
     ("fatal error: 'thrust/", CCCL),
+    ("fatal error: cublas", CUDA_LIBRARY),
+    ("fatal error: 'cublas", CUDA_LIBRARY),
+    ("fatal error: curand", CUDA_LIBRARY),
+    ("fatal error: 'curand", CUDA_LIBRARY),
+    ("fatal error: cufft", CUDA_LIBRARY),
+    ("fatal error: 'cufft", CUDA_LIBRARY),
+    ("fatal error: cusparse", CUDA_LIBRARY),
+    ("fatal error: 'cusparse", CUDA_LIBRARY),
+    ("fatal error: cusolver", CUDA_LIBRARY),
+    ("fatal error: 'cusolver", CUDA_LIBRARY),
     (
         "call to __device__ function from __host__ function",
         "nvcc accepts such calls: set `compiler = \"nvcc\"` for a module of these sources, or put the host function into \
@@ -221,6 +254,7 @@ impl Context<'_> {
         SymbolHints {
             others: match module.language {
                 Language::Cuda => FOR_CUDA,
+                Language::Hip => FOR_HIP,
                 _ => &[],
             },
             ..SymbolHints::default()

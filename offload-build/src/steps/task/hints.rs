@@ -1,5 +1,7 @@
 //! Hints for links that fail because of symbols.
 
+use offload_formats::escape::{self, Colors};
+
 /// Hints for links that fail because of symbols; empty if there is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SymbolHints {
@@ -14,8 +16,9 @@ pub(crate) struct SymbolHints {
 }
 
 impl SymbolHints {
-    /// Returns the hint for a command that failed with this output.
+    /// Returns the hint for a command that failed with this output. Colors may be in the middle of a message.
     pub(crate) fn of(&self, output: &str) -> String {
+        let output = escape::messages(output, Colors::Removed);
         let has = |words: &[&str]| words.iter().any(|word| output.contains(word));
         // Of lld, llvm-link, nvlink and GNU ld.
         if has(&[
