@@ -203,13 +203,22 @@ fn opens(line: &str) -> bool {
 
 /// Returns what two texts of one diagnostic have in common: neither their colors nor the lines before the first, with the files
 /// that include the header. Of a hundred sources with a header, each would report it again. Nvcc adds a remark to the first
-/// of each source.
+/// of each source. Clang quotes a line once if several diagnostics are about it.
 pub(crate) fn identity(diagnostic: &str) -> String {
     let text = plain(diagnostic);
     let has_head = text.lines().any(is_head);
     let lines = text.lines().skip_while(|line| has_head && !is_head(line));
     let lines = lines.filter(|line| !line.starts_with("Remark: The warnings can be suppressed"));
+    let lines = lines.filter(|line| !is_quote(line));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Tells whether a line quotes a source, or marks a place in the quoted line above it: `  440 |   f(x);` or `      |   ^`.
+fn is_quote(line: &str) -> bool {
+    let after = line
+        .trim_start()
+        .trim_start_matches(|c: char| c.is_ascii_digit());
+    after.trim_start().starts_with('|')
 }
 
 fn plain(text: &str) -> String {
@@ -326,6 +335,18 @@ mod tests {
         let found = diagnostics(&format!("{first}{place}{second}"));
         assert_eq!(found, [first, &format!("{place}{second}")]);
         assert_eq!(identity(&found[1]), identity(second));
+    }
+
+    /// As clang 22 warns of loops in templates.
+    #[test]
+    fn says_a_diagnostic_once_that_clang_quotes_once() {
+        let head = "k.h:440:21: warning: loop not unrolled [-Wpass-failed=transform-warning]\n";
+        let quote = "  440 |     f(x);\n      |     ^\n";
+        let found = diagnostics(&format!("{head}{quote}{head}{head}2 warnings generated.\n"));
+        assert_eq!(found, [&format!("{head}{quote}"), head, head]);
+        assert_eq!(identity(&found[0]), identity(&found[1]));
+        let other = head.replace("440:21", "440:22");
+        assert_ne!(identity(&other), identity(&found[1]));
     }
 
     #[test]
