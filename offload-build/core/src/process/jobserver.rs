@@ -6,9 +6,14 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
-use std::sync::Mutex;
+use std::sync::{Condvar, Mutex};
 use std::thread::Builder;
 use std::time::Duration;
+
+/// First pause of a thread that waits for a token.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+/// Pause after many attempts. A compile takes seconds, and a build of an hour would read an empty pipe two million times.
+const LAST_PAUSE: Duration = Duration::from_millis(32);
 
 /// Number of pieces of work that may run at a time.
 #[derive(Debug)]
@@ -27,6 +32,10 @@ pub struct Server {
     /// Held by the thread that waits for a token. The others sleep until they get it, because each that asks again and
     /// again costs processor time for as long as no token comes.
     turn: Mutex<()>,
+    /// Ends the pause of the thread that waits: this process gave a token back, or has no work left.
+    news: Condvar,
+    /// The lock that `news` needs.
+    pause: Mutex<()>,
     /// Number of times that a thread asked for a token.
     #[cfg(test)]
     asked: std::sync::atomic::AtomicUsize,
@@ -78,6 +87,9 @@ impl Jobs {
             }
             // This thread works on the token that the process was started with.
             while step() {}
+            if let Self::Server(server) = self {
+                server.news.notify_all();
+            }
         });
         let mut results = results
             .into_inner()
@@ -127,6 +139,8 @@ impl Server {
             tokens: options.read(true).write(read == write).open(&read).ok()?,
             back: OpenOptions::new().write(true).open(&write).ok()?,
             turn: Mutex::new(()),
+            news: Condvar::new(),
+            pause: Mutex::new(()),
             #[cfg(test)]
             asked: std::sync::atomic::AtomicUsize::new(0),
         })
@@ -140,11 +154,14 @@ impl Server {
     /// Waits for a token; returns nothing if there is no work left.
     fn wait(&self, has_work: impl Fn() -> bool) -> Option<u8> {
         let _turn = lock(&self.turn);
+        let mut pause = FIRST_PAUSE;
         while has_work() {
             if let Some(token) = self.acquire() {
                 return Some(token);
             }
-            std::thread::sleep(Duration::from_millis(2));
+            // Other processes give tokens back without news; and news between the two lines is lost.
+            drop(self.news.wait_timeout(lock(&self.pause), pause));
+            pause = LAST_PAUSE.min(pause * 2);
         }
         None
     }
@@ -167,6 +184,7 @@ impl Server {
         // The pipe holds all tokens there are, so writing one back never blocks. If its other end
         // is gone, so is everyone who could wait for it.
         let _ = (&self.back).write_all(&[token]);
+        self.news.notify_one();
     }
 }
 
@@ -228,7 +246,8 @@ mod tests {
         let jobs = Jobs::new(Some(&flags), 9);
         let start = std::time::Instant::now();
         assert_eq!(peak(&jobs), 1, "no token but the one of the process");
-        let most = start.elapsed().as_millis() / 2 + 12;
+        // One thread, which pauses longer and longer; the others ask no more when no work is left.
+        let most = start.elapsed().as_millis() / 32 + 16;
         let Jobs::Server(server) = &jobs else {
             panic!("a server");
         };
