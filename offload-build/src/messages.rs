@@ -203,14 +203,36 @@ fn opens(line: &str) -> bool {
 
 /// Returns what two texts of one diagnostic have in common: neither their colors nor the lines before the first, with the files
 /// that include the header. Of a hundred sources with a header, each would report it again. Nvcc adds a remark to the first
-/// of each source. Clang quotes a line once if several diagnostics are about it.
+/// of each source. Clang quotes a line once if several diagnostics are about it, and a header has as many paths as there are folders
+/// that sources include it from.
 pub(crate) fn identity(diagnostic: &str) -> String {
     let text = plain(diagnostic);
     let has_head = text.lines().any(is_head);
     let lines = text.lines().skip_while(|line| has_head && !is_head(line));
     let lines = lines.filter(|line| !line.starts_with("Remark: The warnings can be suppressed"));
     let lines = lines.filter(|line| !is_quote(line));
-    lines.collect::<Vec<_>>().join("\n")
+    without_detours(lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// Makes `folder/../k.h` to `k.h`. To compare texts, a folder that is a link does not matter.
+fn without_detours(mut text: String) -> String {
+    const UP: &str = "/../";
+    let mut from = 0;
+    while let Some(up) = text.get(from..).and_then(|rest| rest.find(UP)) {
+        let up = from + up;
+        let before = text.get(..up).unwrap_or_default();
+        let start = before
+            .rfind(['/', ' ', '\'', '"', '\n'])
+            .map_or(0, |at| at + 1);
+        match before.get(start..) {
+            Some("" | "." | "..") | None => from = up + UP.len() - 1,
+            Some(_) => {
+                text.replace_range(start..up + UP.len(), "");
+                from = start.saturating_sub(1);
+            }
+        }
+    }
+    text
 }
 
 /// Tells whether a line quotes a source, or marks a place in the quoted line above it: `  440 |   f(x);` or `      |   ^`.
@@ -347,6 +369,24 @@ mod tests {
         assert_eq!(identity(&found[0]), identity(&found[1]));
         let other = head.replace("440:21", "440:22");
         assert_ne!(identity(&other), identity(&found[1]));
+    }
+
+    #[test]
+    fn knows_a_header_by_each_path() {
+        for (path, plain) in [
+            ("src/one/../k.h:3:1: error: no", "src/k.h:3:1: error: no"),
+            ("src/one/two/../../k.h:3: error: no", "src/k.h:3: error: no"),
+            ("one/../k.h:3: error: no", "k.h:3: error: no"),
+            ("../k.h:3: error: no", "../k.h:3: error: no"),
+            ("/../../k.h:3: error: no", "/../../k.h:3: error: no"),
+            ("ü/../k.h:3: error: no", "k.h:3: error: no"),
+            (
+                "a/../k.h:3: error: 'b/../c.h' file not found",
+                "k.h:3: error: 'c.h' file not found",
+            ),
+        ] {
+            assert_eq!(identity(path), plain);
+        }
     }
 
     #[test]
