@@ -5,12 +5,12 @@ use crate::generate::{SourceName, source_names};
 use crate::plan::artifacts::Unit;
 use crate::plan::context::{Context, Side, stem};
 use crate::plan::libraries;
-use crate::plan::machine_code;
 use crate::plan::rust::RustStages;
 use crate::plan::stages::{Stage, step};
 use crate::steps::images::PartImages;
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::task::Task;
+use crate::steps::task::finish::assembly;
 use offload_build_core::compile::clang::{Clang, Compile};
 use offload_build_core::compile::device;
 use offload_build_core::compile::nvcc::{self, Nvcc};
@@ -311,7 +311,7 @@ impl Context<'_> {
         match module.language {
             Language::OpenMp => clang.device_image(&target.triple, &processor, compile),
             Language::Hip => {
-                let text = machine_code::assembly(compile.output);
+                let text = assembly(compile.output);
                 let is_machine_code = self.makes_machine_code(module);
                 let compile = Compile {
                     assembly: is_machine_code.then_some(text.as_path()),

@@ -6,23 +6,17 @@
 
 use crate::plan::context::Context;
 use crate::steps::task::Task;
-use crate::steps::task::finish::Finish;
+use crate::steps::task::finish::{Finish, assembly};
 use offload_build_core::compile::device;
 use offload_build_core::declare::family::Family;
 use offload_build_core::declare::language::Language;
 use offload_build_core::declare::module::{Module, Target};
 use offload_build_core::installed::llvm::Llvm;
 use offload_build_core::process::launcher::Start;
-use std::path::{Path, PathBuf};
 
 /// The first release that was seen to say in assembly which kernels other sources may have as well (19 and 22 do, 16 does
 /// not).
 const GROUPS: u32 = 19;
-
-/// Returns the file from which `output` is assembled.
-pub(crate) fn assembly(output: &Path) -> PathBuf {
-    output.with_extension("s")
-}
 
 impl Context<'_> {
     /// Tells whether the sources of `module` become machine code before they are linked. Libraries and artifacts are

@@ -5,7 +5,7 @@ use offload_formats::container::code_object;
 use offload_formats::format::bytes::ReadCache;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Work of this process on a file that commands made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +24,11 @@ pub(crate) enum Finish {
     WithoutProcess,
 }
 
+/// Returns the file from which `output` is assembled.
+pub(crate) fn assembly(output: &Path) -> PathBuf {
+    output.with_extension("s")
+}
+
 impl Finish {
     /// Returns a description; nothing if nothing is done.
     #[must_use]
@@ -35,6 +40,12 @@ impl Finish {
             Self::OwnRegions(_) => Some("kernels named for this module alone"),
             Self::WithoutProcess => Some("names of temporary files made the same in each build"),
         }
+    }
+
+    /// Returns the assembly from which `output` was made, which nothing reads after that. That of a template can be as large as the
+    /// module's images.
+    pub(crate) fn assembly(self, output: &Path) -> Option<PathBuf> {
+        (self == Self::ShareDescriptors).then(|| assembly(output))
     }
 
     /// Does it to a file.

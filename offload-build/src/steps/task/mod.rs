@@ -151,6 +151,10 @@ impl Task {
         };
         let finished = self.finish.run(&part);
         finished.map_err(|error| TaskError::File(part.clone(), error))?;
+        if let Some(assembly) = self.finish.assembly(&self.output) {
+            // A file that stays only takes space.
+            let _ = fs::remove_file(assembly);
+        }
         fs::rename(&part, &self.output).map_err(|error| TaskError::File(part, error))?;
         let reads = self
             .reads()
