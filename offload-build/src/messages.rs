@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(identity(&found[1]), identity(second));
     }
 
-    /// As clang 22 warns of loops in templates.
+    /// Warnings of clang 22 about loops in templates.
     #[test]
     fn says_a_diagnostic_once_that_clang_quotes_once() {
         let head = "k.h:440:21: warning: loop not unrolled [-Wpass-failed=transform-warning]\n";

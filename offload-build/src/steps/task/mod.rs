@@ -149,12 +149,7 @@ impl Task {
                 .map_err(|error| TaskError::File(part.clone(), error))?,
             None => BTreeSet::new(),
         };
-        let finished = self.finish.run(&part);
-        finished.map_err(|error| TaskError::File(part.clone(), error))?;
-        if let Some(assembly) = self.finish.assembly(&self.output) {
-            // A file that stays only takes space.
-            let _ = fs::remove_file(assembly);
-        }
+        self.finish(&part)?;
         fs::rename(&part, &self.output).map_err(|error| TaskError::File(part, error))?;
         let reads = self
             .reads()
@@ -226,6 +221,17 @@ impl Task {
         let colors = self.commands.first().map(Command::colors);
         let messages = escape::messages(&messages, colors.unwrap_or_default());
         is_whole.then_some((reads, messages))
+    }
+
+    /// Edits what the commands made, and removes the assembly that they made it from.
+    fn finish(&self, part: &Path) -> Result<(), TaskError> {
+        let finished = self.finish.run(part);
+        finished.map_err(|error| TaskError::File(part.to_owned(), error))?;
+        if let Some(assembly) = self.finish.assembly(&self.output) {
+            // A file that stays only takes space.
+            let _ = fs::remove_file(assembly);
+        }
+        Ok(())
     }
 
     fn run_plainly(&self, part: &Path) -> Result<String, TaskError> {
