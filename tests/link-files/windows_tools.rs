@@ -7,7 +7,7 @@ use crate::support::folder::Folder;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Output};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::{fs, io};
 use support::bad_archives::tree;
 
@@ -49,6 +49,8 @@ impl Folders {
         Command::new(self.wine.with_file_name("wineserver"))
             .arg(option)
             .env("WINEPREFIX", self.prefix.root())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
             .status()
     }
 
