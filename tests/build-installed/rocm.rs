@@ -23,6 +23,11 @@ const HELPER: &str =
 const RUNTIME: &str =
     "#define __global__ __attribute__((global))\n#define __device__ __attribute__((device))\n";
 
+/// For tests in which the targets do not matter.
+fn keys() -> &'static str {
+    if support::tests_all() { KEYS } else { ONE }
+}
+
 struct Tree<'p> {
     package: &'p Package,
     name: &'static str,
@@ -201,9 +206,8 @@ fn compiles_with_hipcc_and_links_with_its_clang() {
 
 #[test]
 fn finds_compilers_of_trees_where_trees_are() {
-    // Which target does not matter.
-    let target = if support::tests_all() { KEYS } else { ONE };
-    let Some(package) = package(&format!("compiler = \"amdclang++\"\n{target}{HEADERS}")) else {
+    let keys = keys();
+    let Some(package) = package(&format!("compiler = \"amdclang++\"\n{keys}{HEADERS}")) else {
         return;
     };
     for name in ["one", "two", "three"] {
@@ -310,7 +314,8 @@ fn finds_compilers_of_trees_where_trees_are() {
 
 #[test]
 fn names_device_libraries_that_lie_beside_another_clang() {
-    let (Some(package), Some(clang)) = (package(KEYS), support::tool("llvm19", &["clang"])) else {
+    let (Some(package), Some(clang)) = (package(keys()), support::tool("llvm19", &["clang"]))
+    else {
         return;
     };
     Tree::new(&package, "rocm");
@@ -345,7 +350,8 @@ fn names_device_libraries_that_lie_beside_another_clang() {
 
 #[test]
 fn takes_the_clang_of_a_tree_that_is_named_for_sources_that_use_it() {
-    let Some(package) = package(&format!("{KEYS}{HEADERS}")) else {
+    let keys = keys();
+    let Some(package) = package(&format!("{keys}{HEADERS}")) else {
         return;
     };
     Tree::new(&package, "rocm");
@@ -388,7 +394,7 @@ fn takes_the_clang_of_a_tree_that_is_named_for_sources_that_use_it() {
     );
     declare(
         &package,
-        &format!("{KEYS}flags = [\"-nogpulib\", \"-nogpuinc\"]\n"),
+        &format!("{keys}flags = [\"-nogpulib\", \"-nogpuinc\"]\n"),
     );
     assert_eq!(
         compiler(build(&package).env("ROCM_PATH", &rocm)),
