@@ -7,6 +7,8 @@ const CLANG_VARIABLES: &[&str] = &[
     "CPATH",
     "C_INCLUDE_PATH",
     "CPLUS_INCLUDE_PATH",
+    "INCLUDE",
+    "SOURCE_DATE_EPOCH",
     "CCC_OVERRIDE_OPTIONS",
     "HIP_DEVICE_LIB_PATH",
 ];
@@ -30,6 +32,8 @@ const HIPCC_VARIABLES: &[&str] = &[
     "CPATH",
     "C_INCLUDE_PATH",
     "CPLUS_INCLUDE_PATH",
+    "INCLUDE",
+    "SOURCE_DATE_EPOCH",
     "CCC_OVERRIDE_OPTIONS",
 ];
 
@@ -50,6 +54,8 @@ const NVCC_VARIABLES: &[&str] = &[
     "CPATH",
     "C_INCLUDE_PATH",
     "CPLUS_INCLUDE_PATH",
+    "INCLUDE",
+    "SOURCE_DATE_EPOCH",
 ];
 
 /// A kind of device compilers, told by the name of the program.
