@@ -151,7 +151,7 @@ pub(crate) fn report(failures: &[(String, Failure)], left: usize) -> String {
     text
 }
 
-/// Splits a compiler's output into a text for each warning or error with its notes, without the line that counts them.
+/// Splits a compiler's output into a text for each warning or error with its notes, without lines that count them or show commands.
 ///
 /// Every pass over a source, those of the device and of the host, finds the same.
 pub(crate) fn diagnostics(messages: &str) -> Vec<String> {
@@ -159,7 +159,7 @@ pub(crate) fn diagnostics(messages: &str) -> Vec<String> {
     let mut headed = true;
     for colored in messages.lines() {
         let line = plain(colored);
-        if counts(&line) || line.trim().is_empty() {
+        if counts(&line) || shows_command(&line) || line.trim().is_empty() {
             continue;
         }
         let head = is_head(&line);
@@ -177,6 +177,11 @@ pub(crate) fn diagnostics(messages: &str) -> Vec<String> {
 fn counts(line: &str) -> bool {
     let counts = line.contains(" generated") || line.contains(" detected in the compilation of ");
     counts && line.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Tells whether a line is a command that nvcc runs, a variable of it, or its status, as `--verbose` prints.
+fn shows_command(line: &str) -> bool {
+    line.starts_with("#$ ") || line.starts_with("# --error ")
 }
 
 /// Tells whether a line is the first of a warning or error.
@@ -387,6 +392,21 @@ mod tests {
         ] {
             assert_eq!(identity(path), plain);
         }
+    }
+
+    /// With `--verbose`, which build scripts of other crates pass.
+    #[test]
+    fn leaves_out_commands_of_nvcc() {
+        let variable = "#$ _NVVM_BRANCH_=nvvm\n";
+        let command = "#$ cicc --orig_src_file_name \"k.cu\" \"error: none\"\n";
+        let warning = "k.cu(1): warning #177-D: variable \"a\" was declared but never referenced\n  int a;\n      ^\n";
+        let status = "# --error 0x1 --\n";
+        let output = format!("{variable}{command}{warning}{command}{warning}{status}");
+        assert_eq!(diagnostics(&output), [warning, warning]);
+        assert_eq!(diagnostics(&command.repeat(3)), [""; 0]);
+        let text = report(&[failed("k.cu for sm_80", &output, "")], 0);
+        let (text, _) = text.split_once("command: ").unwrap();
+        assert!(!text.contains("#$ "), "{text}");
     }
 
     #[test]
