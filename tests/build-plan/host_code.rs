@@ -423,9 +423,50 @@ fn builds_with_nvcc_what_has_only_static_kernels() {
         );
         let error = package.fails(&mut script());
         assert!(
-            error.starts_with("kernels of `kernels`: no kernel in any source [OFF703]\n"),
+            error.ends_with("sources without kernels are for the crate `cc`"),
             "{error}"
         );
+    }
+}
+
+/// As CUDA's sources have kernels from a compute capability on.
+#[test]
+fn tells_which_kernels_one_target_lacks() {
+    let more = "#ifndef LACKS\n__global__ void more(int *x) { *x += 1; }\n\
+                extern \"C\" void launch_more(int *x) { more<<<1, 1>>>(x); }\n#endif\n";
+    let lacks = "#if defined(__gfx1100__) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900)\n#define LACKS\n#endif\n";
+    let check = |package: &Package, mut script: Command, target: &str| {
+        let told = text(&script.output().unwrap());
+        let warnings = told
+            .lines()
+            .filter_map(|line| line.strip_prefix("cargo::warning="));
+        let warnings: Vec<&str> = warnings.filter(|line| line.contains("no kernel")).collect();
+        let expected = format!("warning: {target} has no kernel `more`, which other targets have");
+        assert_eq!(warnings, [expected]);
+        let main = "fn main() { unsafe { launch(std::ptr::null_mut()) };\n\
+                    println!(\"{}\", kernels::find_kernel(\"more\").unwrap().images.len()); }";
+        let program = program(package, &told, main, Path::new(""));
+        assert_eq!(support::run(&mut Command::new(program)), "1\n");
+    };
+    if let Some(package) = package("hip", &format!("{HIP}{ALONE}")) {
+        package.put(
+            "kernels/more.hip",
+            &format!("#include \"k.h\"\n{lacks}{more}"),
+        );
+        check(&package, package.script(), "gfx1100");
+    }
+    let nvcc = support::tool("cuda", &["nvcc"]);
+    if let (Some(nvcc), Some(package)) = (nvcc, package("cu", CUDA)) {
+        package.put(
+            "kernels/k.cu",
+            "extern \"C\" int launch(int *x) { return x != 0; }\n",
+        );
+        package.put("kernels/more.cu", &format!("{lacks}{more}"));
+        let mut script = package.script();
+        script
+            .env("OFFLOAD_COMPILER", &nvcc)
+            .env("PATH", std::env::var_os("PATH").unwrap());
+        check(&package, script, "sm_80");
     }
 }
 

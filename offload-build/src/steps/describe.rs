@@ -5,7 +5,7 @@ use crate::messages::Failure;
 use crate::steps::digests::Digests;
 use crate::steps::host_objects::own::{Own, stub_of};
 use crate::steps::images::planned::PlannedImage;
-use crate::steps::images::{Images, no_kernel};
+use crate::steps::images::{Images, no_kernel, warnings_of_lacking_kernels};
 use crate::steps::step::{Done, Made, Step};
 use crate::unpacking::unpacked_image;
 use offload_build_core::declare::language::Language;
@@ -73,6 +73,10 @@ impl Description {
             })
         };
         let parts: Vec<PartFile> = self.parts.iter().map(part).collect::<Result<_, Error>>()?;
+        let described = self.parts.iter().zip(&parts);
+        let messages = warnings_of_lacking_kernels(
+            described.map(|(part, file)| (&part.images, file.described.as_slice())),
+        );
         let file = HostFile::of_parts(self.module.clone(), parts, self.skipped.clone());
         if file.kernels.is_empty() && !self.has_own_kernels()? {
             return Err(no_kernel(Language::Cuda));
@@ -85,7 +89,10 @@ impl Description {
         files::write(&self.output, &object).map_err(error::io(&self.output))?;
         let (text, path) = (file.to_string(), self.host_file());
         files::write(&path, text.as_bytes()).map_err(error::io(&path))?;
-        Ok(Done::default())
+        Ok(Done {
+            messages,
+            ..Done::default()
+        })
     }
 
     /// Returns whether a host object registers kernels. nvcc's images do not show those that are `static`, or instances of

@@ -4,7 +4,7 @@ use crate::generate::{Content, HostFile, PartFile, Place};
 use crate::messages::Failure;
 use crate::steps::digests::Digests;
 use crate::steps::image_library::{self, ImageLibrary, LinkedContainer};
-use crate::steps::images::{Images, Packed, PartImages, no_kernel};
+use crate::steps::images::{Images, Packed, PartImages, no_kernel, warnings_of_lacking_kernels};
 use crate::steps::placement::placement;
 use crate::steps::step::{Done, Made, Step};
 use offload_build_core::declare::language::{Container, Language};
@@ -102,7 +102,11 @@ impl Packing {
             let language = first.map_or(Language::Hip, |container| container.images.language);
             return Err(no_kernel(language));
         }
-        let (mut parts, mut warnings) = (Vec::new(), String::new());
+        let described = checked.iter();
+        let mut warnings = warnings_of_lacking_kernels(
+            described.map(|(container, _, described)| (&container.images, described.as_slice())),
+        );
+        let mut parts = Vec::new();
         let mut linked = Vec::new();
         for (index, (container, images, described)) in checked.into_iter().enumerate() {
             let (packed, size) = container.write(&images)?;

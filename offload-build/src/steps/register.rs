@@ -6,7 +6,9 @@ use crate::steps::digests::Digests;
 use crate::steps::host_objects::entries::{Entries, EntryPlace, Named};
 use crate::steps::host_objects::own::Own;
 use crate::steps::images::planned::PlannedImage;
-use crate::steps::images::{Images, Packed, consecutive, joined, no_kernel};
+use crate::steps::images::{
+    Images, Packed, consecutive, joined, no_kernel, warnings_of_lacking_kernels,
+};
 use crate::steps::placement::placement;
 use crate::steps::step::{Done, Made, Step};
 use offload_build_core::declare::language::Language;
@@ -49,20 +51,13 @@ struct Written {
     inputs: Vec<PathBuf>,
     described: Vec<Described>,
     content: Content,
-    warning: Option<String>,
+    messages: String,
 }
 
 impl Registration {
     fn run(&self) -> Result<Done, Error> {
-        let entries = Entries::of(&self.hosts)?.ok_or_else(|| {
-            Error::new(match self.images.language {
-                Language::OpenMp => {
-                    "no target region and no `declare target` variable in any source [OFF703]\n\
-                     hint: write `#pragma omp target` in one of `sources`"
-                }
-                _ => "no kernel in any source [OFF703]\nhint: write a `__global__` function in one of `sources`",
-            })
-        })?;
+        let entries = Entries::of(&self.hosts)?;
+        let entries = entries.ok_or_else(|| no_kernel(self.images.language))?;
         let anchor = format!("{}_anchor", self.unique);
         let written = match (&self.own, self.images.language) {
             (None, _) => self.deferred(anchor, &entries)?,
@@ -81,7 +76,10 @@ impl Registration {
         }
         .to_string();
         files::write(&self.host_file, file.as_bytes()).map_err(error::io(&self.host_file))?;
-        Ok(Done::with_warning(written.warning))
+        Ok(Done {
+            messages: written.messages,
+            ..Done::default()
+        })
     }
 
     /// Writes each image in an offload binary of its own, which OpenMP's runtime does not see: it gets the images.
@@ -112,7 +110,7 @@ impl Registration {
             inputs,
             content: symbols.content(self),
             described: Vec::new(),
-            warning: None,
+            messages: String::new(),
         })
     }
 
@@ -123,17 +121,22 @@ impl Registration {
         if described.is_empty() {
             return Err(no_kernel(self.images.language));
         }
-        self.images.check(&images, &entries.names())?;
+        // The runtimes look for a kernel when the program launches it, so one that only some targets have does no harm.
+        let mut names = entries.names();
+        names.retain(|name| described.iter().all(|kernel| kernel.name != *name));
+        self.images.check(&images, &names)?;
         let stub = |kernel: &mut Described| {
             let named = entries.named.get(&kernel.name);
             kernel.stub = named.map(|named| entries.stub(named, Some(own)));
         };
         described.iter_mut().for_each(stub);
+        let lacking = [(&self.images, described.as_slice())];
+        let mut messages = warnings_of_lacking_kernels(lacking);
         let packed = self.images.pack(&images)?;
+        let warning = packed.warning.iter();
+        messages.extend(warning.map(|text| format!("warning: {text}\n")));
         let (container, inputs) = self.container(&packed)?;
-        let Packed {
-            ranges, warning, ..
-        } = packed;
+        let ranges = packed.ranges;
         let symbols = ImageSymbols::new(self, &anchor, pieces::size(&container), ranges);
         let entry_symbols = entries.symbols(own);
         let tables = entries.tables(&entry_symbols);
@@ -155,7 +158,7 @@ impl Registration {
             inputs,
             content: symbols.content(self),
             described,
-            warning,
+            messages,
         })
     }
 
@@ -207,7 +210,7 @@ impl Registration {
                 anchor,
                 images: shown,
             },
-            warning: None,
+            messages: String::new(),
         })
     }
 }

@@ -13,7 +13,7 @@ use offload_build_core::files;
 use offload_build_core::readable::Readable;
 use offload_formats::by_name::ByName;
 use offload_formats::container::fatbin::{FatbinImage, compressed_cuda_fatbin, cuda_fatbin};
-use offload_formats::container::kernels::Argument;
+use offload_formats::container::kernels::{Argument, source_name};
 use offload_formats::format::compressed_bundle::{CompressedBundleVersion, Compression};
 use offload_formats::format::hip_bundle::{self, hip_bundle};
 use offload_formats::format::pieces::{self, Piece};
@@ -117,9 +117,8 @@ impl Images {
         }
     }
 
-    /// Returns the kernels of all images. What one target has, all have, but those that leave sources out; and all take
-    /// the same
-    /// arguments, because the program fills them in without knowing which image runs.
+    /// Returns the kernels of all images. Those of one name take the same arguments, because the program fills them in without
+    /// knowing which image runs.
     pub(crate) fn kernels(&self, images: &[Readable]) -> Result<Vec<Described>, Error> {
         let mut all: ByName<Described> = ByName::default();
         for (image, bytes) in self.planned.iter().zip(images) {
@@ -152,20 +151,20 @@ impl Images {
                 described.images.push((target.clone(), kernel));
             }
         }
-        for image in self.planned.iter().filter(|image| !image.target.leaves_out) {
-            let target = &image.target.written;
-            let lacks = |kernel: &&Described| kernel.images.iter().all(|(of, _)| of != target);
-            let missing = all.values().filter(lacks);
-            let missing: Vec<&str> = missing.map(|kernel| &*kernel.name).collect();
-            if !missing.is_empty() {
-                let missing = missing.join("`, `");
-                return Err(Error::new(format_args!(
-                    "{image}: no kernel `{missing}`, which other targets have\n\
-                     hint: `exclude` leaves sources out for one target"
-                )));
-            }
-        }
         Ok(all.values().cloned().collect())
+    }
+
+    /// Returns the names of kernels that other targets have, by the target that lacks them and leaves no source out: sources may
+    /// have kernels from a compute capability on.
+    fn lacking<'a>(&'a self, kernels: &'a [Described]) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let targets = self.planned.iter().map(|image| &image.target);
+        let targets = targets.filter(|target| !target.leaves_out);
+        targets.flat_map(move |target| {
+            let lacks =
+                |kernel: &&Described| kernel.images.iter().all(|(of, _)| *of != target.written);
+            let lacking = kernels.iter().filter(lacks);
+            lacking.map(|kernel| (target.written.as_str(), kernel.name.as_str()))
+        })
     }
 
     /// Returns the PTX among them, as text that the generated file includes; `out` is `OUT_DIR`.
@@ -325,15 +324,55 @@ pub(crate) fn consecutive(binaries: &[PackedBinary]) -> Vec<Range<u64>> {
     binaries.iter().map(range).collect()
 }
 
-/// Returns the error of a module whose images define no kernel.
+/// Returns a warning for each target that lacks kernels of `parts` of a module which other targets have: a program that runs
+/// there does not find them.
+pub(crate) fn warnings_of_lacking_kernels<'a>(
+    parts: impl IntoIterator<Item = (&'a Images, &'a [Described])>,
+) -> String {
+    let mut lacking: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (target, kernel) in parts
+        .into_iter()
+        .flat_map(|(images, kernels)| images.lacking(kernels))
+    {
+        match lacking.iter_mut().find(|(of, _)| *of == target) {
+            Some((_, kernels)) => kernels.push(kernel),
+            None => lacking.push((target, vec![kernel])),
+        }
+    }
+    let mut warnings = String::new();
+    for (target, kernels) in lacking {
+        let shown: Vec<String> = kernels
+            .iter()
+            .take(3)
+            .map(|kernel| source_name(kernel))
+            .collect();
+        let others = match kernels.len() - shown.len() {
+            0 => String::new(),
+            count => format!(" and {count} others"),
+        };
+        warnings += &format!(
+            "warning: {target} has no kernel `{}`{others}, which other targets have\n",
+            shown.join("`, `")
+        );
+    }
+    warnings
+}
+
+/// Returns the error of a module without kernels.
 pub(crate) fn no_kernel(language: Language) -> Error {
     Error::new(match language {
         Language::Rust => {
             "no kernel in the crate [OFF703]\nhint: write a function with the attribute `#[offload_device::kernel]` in it"
         }
-        _ => {
-            "no kernel in any source [OFF703]\nhint: write a `__global__` function in one of `sources`"
+        Language::OpenMp => {
+            "no target region and no `declare target` variable in any source [OFF703]\n\
+             hint: write `#pragma omp target` in one of `sources`"
         }
+        Language::Hip | Language::Cuda => {
+            "no kernel in any source [OFF703]\n\
+             hint: write a `__global__` function in one of `sources`; sources without kernels are for the crate `cc`"
+        }
+        Language::Bitcode | Language::Prebuilt => "no kernel in any source [OFF703]",
     })
 }
 
