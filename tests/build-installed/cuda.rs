@@ -208,6 +208,26 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
     let error = package.fails(&mut script);
     let hint = "\nhint: nvcc accepts a single `%` in front of registers: set `compiler = \"nvcc\"`, or write `%%`, which both accept\n";
     assert!(error.contains(hint), "{error}");
+    let hint = "\nhint: nvcc accepts `T::cast<n>(x)` where `T` is dependent: set `compiler = \"nvcc\"`, or write \
+        `T::template cast<n>(x)`, which both accept\n";
+    for argument in ["2", "n"] {
+        let source = format!(
+            "template <int n> struct Cast {{ template <int m> static __device__ int cast(int *x) {{ return *x * m; }}\n\
+             template <int m> static __device__ int cast(long *x) {{ return *x * m; }} }};\n\
+             template <int n> __global__ void k(int *x) {{ *x = Cast<n>::cast<{argument}>(x); }}\n\
+             template __global__ void k<1>(int *);\n"
+        );
+        package.put("kernels/k.cu", &source);
+        let error = package.fails(&mut script);
+        assert!(error.contains(hint), "{error}");
+    }
+    let source = "template <class T> struct View { View(T); };\n__attribute__((host)) View(long) -> View<long>;\n\
+        extern \"C\" __global__ void k(int *x) { *x = 1; }\n";
+    package.put("kernels/k.cu", source);
+    let error = package.fails(&mut script);
+    let hint = "\nhint: clang does not read CCCL 3.1 to 3.3: set `compiler = \"nvcc\"`, or add the folder `include/cccl` of another \
+        release, such as that of PyPI's newest `nvidia-cuda-cccl`, to `include`\n";
+    assert!(error.contains(hint), "{error}");
     let source = "struct Raw { int x; };\nstruct Half { __device__ Half &operator=(const Half &); __device__ Half &operator=(const Raw &); };\n\
         extern \"C\" __global__ void k(Half *x) { *x = {}; }\n";
     package.put("kernels/k.cu", source);

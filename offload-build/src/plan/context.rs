@@ -36,6 +36,10 @@ const CUDA_LIBRARY: &str = "this header is part of a library of CUDA: install it
 const ROCM_LIBRARY: &str = "this header is part of a library of ROCm: install its development package (Debian, Ubuntu: `apt install \
     libhipblas-dev`; Fedora: `dnf install hipblas-devel`; other libraries likewise), or add its folder to `include`";
 
+/// The hint for a call of a dependent template, which clang reads as two comparisons.
+const TEMPLATE: &str = "nvcc accepts `T::cast<n>(x)` where `T` is dependent: set `compiler = \"nvcc\"`, or write \
+    `T::template cast<n>(x)`, which both accept";
+
 /// Hints for headers that are missing.
 const FOR_HIP: &[(&str, &str)] = &[
     ("fatal error: 'hipblas", ROCM_LIBRARY),
@@ -89,6 +93,16 @@ const FOR_CUDA: &[(&str, &str)] = &[
         "overloaded operator '=' is ambiguous",
         "nvcc accepts `x = {}` where several assignments fit, as for `half2`: set `compiler = \"nvcc\"`, or write `x = half2{}`, \
          which both accept",
+    ),
+    ("missing 'template' keyword prior to dependent", TEMPLATE),
+    (
+        "reference to overloaded function could not be resolved",
+        TEMPLATE,
+    ),
+    (
+        "deduction guides may only be annotated",
+        "clang does not read CCCL 3.1 to 3.3: set `compiler = \"nvcc\"`, or add the folder `include/cccl` of another release, such as \
+         that of PyPI's newest `nvidia-cuda-cccl`, to `include`",
     ),
     (
         "unknown argument",
