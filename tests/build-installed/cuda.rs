@@ -136,7 +136,15 @@ fn says_which_package_has_a_header_of_cuda_libraries() {
         error.contains("cublas_v2.h: No such file") && error.contains(hint),
         "{error}"
     );
+    let other = "\nhint: this header is part of a library that CUDA's toolkit lacks: install it, and add its folder of headers to \
+        `include`, as the folder `include` of its wheel from PyPI (such as `nvidia-nccl-cu13`)\n";
+    package.put("kernels/k.cu", "#include <nccl.h>\n");
+    let error = package.fails(&mut script);
+    assert!(error.contains(other), "{error}");
     script.env_remove("OFFLOAD_COMPILER");
+    let error = package.fails(&mut script);
+    assert!(error.contains(other), "{error}");
+    package.put("kernels/k.cu", "#include <cublas_v2.h>\n");
     let error = package.fails(&mut script);
     assert!(
         error.contains("'cublas_v2.h' file not found") && error.contains(hint),

@@ -411,6 +411,14 @@ fn says_what_nvcc_does_not_do() {
         fails(&format!("{KEYS}{TARGETS}artifact = [\"device-archive\"]\n")),
         "Cargo.toml:9:1: archives consist of bitcode, which `nvcc` does not produce: remove `compiler` to use clang"
     );
+    assert_eq!(
+        fails(&format!(
+            "{KEYS}targets = [\"sm_90\", \"compute_90\"]\nhost = true\nrdc = true\n"
+        )),
+        "module `kernels`: `nvcc` does not link PTX for `compute_90`\n\
+         hint: leave it out of `targets`, as nvcc's own device link does, set `rdc = false`, or remove `compiler` to use clang, which \
+         links PTX"
+    );
     for flags in [
         "-gencode=arch=compute_90,code=sm_90",
         "--gpu-code\", \"sm_90",

@@ -32,6 +32,10 @@ const CCCL: &str = "this header is part of CCCL, which some installations of CUD
 const CUDA_LIBRARY: &str = "this header is part of a library of CUDA: install it with the toolkit's installer, or add the folder \
     `include` of its wheel from PyPI (such as `nvidia-cublas`) to `include`";
 
+/// The hint for a header of a library that NVIDIA publishes beside CUDA's toolkit.
+const NVIDIA_LIBRARY: &str = "this header is part of a library that CUDA's toolkit lacks: install it, and add its folder of headers to \
+    `include`, as the folder `include` of its wheel from PyPI (such as `nvidia-nccl-cu13`)";
+
 /// The hint for a header of a library that has a package of its own beside HIP's.
 const ROCM_LIBRARY: &str = "this header is part of a library of ROCm: install its development package (Debian, Ubuntu: `apt install \
     libhipblas-dev`; Fedora: `dnf install hipblas-devel`; other libraries likewise), or add its folder to `include`";
@@ -75,6 +79,10 @@ const FOR_CUDA: &[(&str, &str)] = &[
     ("fatal error: 'cusparse", CUDA_LIBRARY),
     ("fatal error: cusolver", CUDA_LIBRARY),
     ("fatal error: 'cusolver", CUDA_LIBRARY),
+    ("fatal error: nccl", NVIDIA_LIBRARY),
+    ("fatal error: 'nccl", NVIDIA_LIBRARY),
+    ("fatal error: cudnn", NVIDIA_LIBRARY),
+    ("fatal error: 'cudnn", NVIDIA_LIBRARY),
     (
         "call to __device__ function from __host__ function",
         "nvcc accepts such calls: set `compiler = \"nvcc\"` for a module of these sources, or put the host function into \

@@ -170,7 +170,8 @@ fn check(module: &Module, context: &Context<'_>) -> Result<HostFormat, Error> {
     if let Some(target) = ptx.filter(|_| is_joined) {
         return Err(Error::new(format_args!(
             "module `{name}`: `nvcc` does not link PTX for `{}`\n\
-             hint: set `rdc = false`, or remove `compiler` to use clang, which links it",
+             hint: leave it out of `targets`, as nvcc's own device link does, set `rdc = false`, or remove `compiler` to use clang, \
+             which links PTX",
             target.written
         )));
     }
