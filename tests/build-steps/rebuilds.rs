@@ -5,6 +5,7 @@ use crate::support;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 use support::package::{CPU, Package, text};
 
@@ -491,4 +492,124 @@ fn links_ir_again_for_what_changed() {
     package.put("llvm/bin/clang", &format!("{text}\n"));
     assert!(fs::metadata(&shim).unwrap().permissions().mode() & 0o111 != 0);
     assert_eq!(made(&package, &mut level).0, 3);
+}
+
+/// A module whose host code launches its kernels, with a header that takes long to read.
+fn launching(name: &str) -> Option<Package> {
+    let package = Package::new("")?;
+    let keys = format!(
+        "language = \"hip\"\nhost = true\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\"]\n{name}"
+    );
+    package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
+    for number in 0..2 {
+        let source = format!(
+            "#include <offload/gpu.h>\n#include \"k.h\"\n\
+             extern \"C\" __global__ void scale{number}(int *x) {{ *x = *x * ONE + {number}; }}\n\
+             extern \"C\" void run{number}(int *x) {{ scale{number}<<<1, 1>>>(x); }}\n"
+        );
+        package.put(&format!("kernels/{number}.hip"), &source);
+    }
+    package.put("kernels/k.h", &header(1));
+    Some(package)
+}
+
+const HEADER_SIZE: usize = 1 << 20;
+
+fn header(value: u8) -> String {
+    let text = format!("#define ONE {value}\n//");
+    let rest = "x".repeat(HEADER_SIZE - text.len());
+    text + &rest
+}
+
+/// Everything that a build wrote but for keys, by name.
+fn results(package: &Package) -> Vec<(String, Vec<u8>)> {
+    let files = package.files().into_iter();
+    let kept = |path: &String| {
+        ![".key", ".txt", ".d"].iter().any(|end| path.ends_with(end)) && !path.contains("/answers")
+    };
+    let files = files.filter(kept);
+    files
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn reads_no_file_again_that_has_not_changed() {
+    let Some(package) = launching("") else {
+        return;
+    };
+    let read = || {
+        let script = script(&package);
+        let mut counted = Command::new("/bin/sh");
+        let count = "\"$0\" > out && while read -r name count; do \
+            [ $name = rchar: ] && echo $count; done < /proc/$$/io; true";
+        counted
+            .current_dir(package.folder.root())
+            .args(["-c", count])
+            .arg(script.get_program())
+            .env_clear();
+        let variables = script.get_envs();
+        counted.envs(variables.filter_map(|(name, value)| Some((name, value?))));
+        let bytes = text(&counted.output().unwrap());
+        bytes.trim().parse::<usize>().unwrap()
+    };
+    assert!(read() > HEADER_SIZE);
+    let first = results(&package);
+    // Files that were new then are read once more.
+    read();
+    let bytes = read();
+    assert!(bytes < HEADER_SIZE, "{bytes}");
+    assert!(results(&package) == first);
+}
+
+#[test]
+fn gives_the_bytes_of_a_build_from_nothing_after_any_change() {
+    let Some(package) = launching("") else {
+        return;
+    };
+    let build = || made(&package, &mut script(&package)).0;
+    let path = package.at("kernels/k.h");
+    let good = [1, 2].map(|value| {
+        let _ = fs::remove_dir_all(package.at("target"));
+        package.put("kernels/k.h", &header(value));
+        assert!(build() > 0);
+        assert_eq!(build(), 0);
+        results(&package)
+    });
+    assert!(good[0] != good[1]);
+    // The same size and time of the last write, in place and by another file.
+    let before = fs::metadata(&path).unwrap().modified().unwrap();
+    let write = |name: &str, value| {
+        package.put(name, &header(value));
+        let file = fs::File::options().append(true).open(package.at(name));
+        file.unwrap().set_modified(before).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(60));
+    };
+    write("kernels/k.h", 1);
+    assert!(build() > 0 && results(&package) == good[0]);
+    write("other", 2);
+    fs::rename(package.at("other"), &path).unwrap();
+    assert!(build() > 0 && results(&package) == good[1]);
+    assert_eq!(build(), 0);
+    // Outputs that are gone or others, alone, and together with another header.
+    for value in [2, 1] {
+        for (name, _) in &good[0] {
+            write("kernels/k.h", value);
+            fs::remove_file(name).unwrap();
+            build();
+            assert!(results(&package) == good[usize::from(value) - 1], "{name}");
+        }
+    }
+    for (name, bytes) in &good[0] {
+        if Path::new(name).with_extension("o") != Path::new(name) {
+            continue;
+        }
+        let file = fs::metadata(name).unwrap().modified().unwrap();
+        fs::write(name, vec![0; bytes.len()]).unwrap();
+        let written = fs::File::options().append(true).open(name).unwrap();
+        written.set_modified(file).unwrap();
+        build();
+        assert!(results(&package) == good[0], "{name}");
+    }
+    assert_eq!(build(), 0);
 }

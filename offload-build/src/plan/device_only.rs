@@ -3,7 +3,7 @@
 
 use crate::plan::artifacts::{self, Unit};
 use crate::plan::context::{self, Context};
-use crate::plan::stages::{Plan, step};
+use crate::plan::stages::{Plan, keyed, step};
 use crate::steps::pack::Packing;
 use offload_build_core::declare::module::{Module, Target};
 use offload_build_core::error::Error;
@@ -25,7 +25,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     let skipped = code.skipped.clone();
     let place = (context.out, context.images);
     let packing = Packing::new(module, code.parts, skipped, version, place);
-    let last = [step(packing)].into_iter();
+    let last = [keyed(packing)].into_iter();
     let last = last.chain(artifacts.into_iter().map(step)).collect();
     let mut stages = code.rust.into_stages();
     stages.extend([code.compiles, code.links, last]);

@@ -3,7 +3,7 @@
 
 use crate::plan::artifacts::{self, Unit};
 use crate::plan::context::{self, Context};
-use crate::plan::stages::{Plan, step};
+use crate::plan::stages::{Plan, keyed, step};
 use crate::steps::host_objects::own::{Own, Symbols};
 use crate::steps::images::Images;
 use crate::steps::register::Registration;
@@ -73,7 +73,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     };
     let output = registration.output.clone();
     let mut objects: Vec<PathBuf> = [output].into_iter().chain(hosts).collect();
-    let mut stages = vec![compiles, code.links, vec![step(registration)]];
+    let mut stages = vec![compiles, code.links, vec![keyed(registration)]];
     if let HostFormat::Elf(_) = form {
         let object = folder.join("module.o");
         let join = context.join(&module.name, objects, &object);
@@ -87,7 +87,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     };
     let archive = context.archive(objects, names);
     let artifacts = artifacts.into_iter().map(step);
-    stages.push([step(archive)].into_iter().chain(artifacts).collect());
+    stages.push([keyed(archive)].into_iter().chain(artifacts).collect());
     let skipped = code.skipped;
     Ok((Plan { stages, skipped }, code.built))
 }

@@ -6,7 +6,7 @@ use crate::device_link::DeviceInput;
 use crate::generate::source_names;
 use crate::plan::context::{self, Context};
 use crate::plan::device_link::APART_HINT;
-use crate::plan::stages::{Plan, Stage, step};
+use crate::plan::stages::{Plan, Stage, keyed, step};
 use crate::steps::describe::{DescribedPart, Description};
 use crate::steps::host_objects::own::{Own, Symbols};
 use crate::steps::images::planned::PlannedImage;
@@ -83,9 +83,9 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     let mut join = context.join(&module.name, first.chain(objects).collect(), &object);
     join.hints.duplicate = NVCC_HINT;
     stages.extend([
-        vec![step(description)],
+        vec![keyed(description)],
         vec![step(join)],
-        vec![step(context.archive(vec![object], Some(own)))],
+        vec![keyed(context.archive(vec![object], Some(own)))],
     ]);
     let skipped = Vec::new();
     Ok((Plan { stages, skipped }, module.targets.clone()))

@@ -2,7 +2,7 @@
 
 use crate::device_link::DeviceInput;
 use crate::inputs::prebuilt::Chosen;
-use crate::plan::stages::{Plan, step};
+use crate::plan::stages::{Plan, keyed, step};
 use crate::steps::image_library::ImageLibrary;
 use crate::steps::images::PartImages;
 use crate::steps::images::planned::PlannedImage;
@@ -51,7 +51,7 @@ pub(crate) fn plan(
     };
     let packing = Packing::new(module, vec![part], Vec::new(), MADE_BY, place);
     let plan = Plan {
-        stages: vec![takes, vec![step(packing)]],
+        stages: vec![takes, vec![keyed(packing)]],
         skipped: Vec::new(),
     };
     (plan, module.targets.clone())

@@ -3,7 +3,7 @@
 
 use crate::plan::artifacts::{self, Unit};
 use crate::plan::context::{self, Context};
-use crate::plan::stages::{Plan, Stage, step};
+use crate::plan::stages::{Plan, Stage, keyed, step};
 use crate::steps::describe::{DescribedPart, Description};
 use crate::steps::host_objects::own::{Own, Symbols};
 use crate::steps::images::{Images, PartImages};
@@ -45,7 +45,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
             &container.output,
             &unit.host,
         )));
-        containers.push(step(container));
+        containers.push(keyed(container));
         parts.push(DescribedPart {
             images: Images::new(module, part, Vec::new(), version),
             linked: None,
@@ -75,14 +75,14 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         code.links,
         containers,
         compiles,
-        vec![step(description)],
+        vec![keyed(description)],
     ];
     if let HostFormat::Elf(_) = form {
         let object = folder.join("module.o");
         stages.push(vec![step(context.join(&module.name, objects, &object))]);
         objects = vec![object];
     }
-    let archive = step(context.archive(objects, Some(own)));
+    let archive = keyed(context.archive(objects, Some(own)));
     let artifacts = artifacts.into_iter().map(step);
     stages.push([archive].into_iter().chain(artifacts).collect());
     let skipped = code.skipped;

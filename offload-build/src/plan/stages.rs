@@ -1,5 +1,6 @@
 //! Plan of a build, as a value: printed for a dry run, executed by `run`.
 
+use crate::steps::keyed::KeyedStep;
 use crate::steps::step::Step;
 use offload_build_core::declare::skipped::Skipped;
 use offload_build_core::process::command::Command;
@@ -21,6 +22,11 @@ pub struct Plan {
 /// Returns `step` as one of a stage.
 pub(crate) fn step(step: impl Step + 'static) -> Arc<dyn Step> {
     Arc::new(step)
+}
+
+/// Returns `step` as one of a stage, which is executed only when something has changed.
+pub(crate) fn keyed(step: impl Step + 'static) -> Arc<dyn Step> {
+    Arc::new(KeyedStep(step))
 }
 
 impl Plan {

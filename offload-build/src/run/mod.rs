@@ -203,13 +203,11 @@ impl<'a> Run<'a> {
         let steps = built.plan.stages.iter().flatten();
         let steps = steps.filter(|step| !step.commands().is_empty()).count();
         let progress = Progress::new(environment, &module.name, steps);
-        let outcome = execute(&built.plan, &jobs, &progress);
+        let folder = self.out.join("offload").join(&module.name);
+        let digests = folder.join("digests.txt");
+        let outcome = execute(&built.plan, &jobs, &progress, &digests);
         let Outcome { warnings, made } = outcome.map_err(|error| {
-            let file = self
-                .out
-                .join("offload")
-                .join(&module.name)
-                .join("errors.txt");
+            let file = folder.join("errors.txt");
             let error = BuildPart::Steps.coded()(Error::new(messages::shortened(
                 &error.to_string(),
                 &file,
@@ -220,11 +218,7 @@ impl<'a> Run<'a> {
         let warnings: String = warnings
             .map(|(title, text)| format!("{title}:\n{text}"))
             .collect();
-        let file = self
-            .out
-            .join("offload")
-            .join(&module.name)
-            .join("warnings.txt");
+        let file = folder.join("warnings.txt");
         environment.report("warning", &messages::shortened(&warnings, &file));
         // The compiler's own headers change with it. Not all of its prefix: in `/usr` there are packages, too.
         let compiler = built.machine.as_ref().map(|machine| &machine.compiler);

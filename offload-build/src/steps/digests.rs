@@ -1,49 +1,145 @@
-//! Digests of files, as keys of tasks hold them.
+//! Digests of files, as keys of tasks hold them. Those of files that stay as they are are kept for the next build.
 
+use crate::steps::file_state::FileState;
+use offload_build_core::files;
 use offload_formats::md5::Md5;
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::SystemTime;
 
-/// Digests of file contents, each file read once in a build.
+/// Size in bytes from which reading a file takes longer than to wait until its state tells it from later ones.
+const LARGE: u64 = 8 << 20;
+
+/// Digests of file contents, each file read once in a build, and in later builds only if its state is another one.
 #[derive(Debug, Default)]
-pub(crate) struct Digests(Mutex<HashMap<PathBuf, Option<String>>>);
+pub(crate) struct Digests {
+    /// The file that keeps them; nothing if this build is the only one that needs them.
+    file: Option<PathBuf>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Digests of this build; nothing for a file that cannot be read.
+    now: HashMap<PathBuf, Option<String>>,
+    /// Digests of this build and of the last one, with the state that the file had.
+    kept: HashMap<PathBuf, (FileState, String)>,
+    /// Number of files that were read.
+    #[cfg(test)]
+    read: usize,
+}
 
 impl Digests {
+    /// Returns the digests that an earlier build kept in `file`.
+    pub(crate) fn kept_in(file: PathBuf) -> Self {
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        let line = |line: &str| {
+            let (digest, line) = line.split_once(' ')?;
+            let (state, path) = line.split_once(' ')?;
+            let state = FileState::from_text(state);
+            Some((PathBuf::from(path), (state, digest.to_owned())))
+        };
+        let kept = text.lines().filter_map(line).collect();
+        Self {
+            file: Some(file),
+            known: Mutex::new(Known {
+                kept,
+                ..Known::default()
+            }),
+        }
+    }
+
+    /// Keeps the digests that this build needed for the next one.
+    pub(crate) fn keep(&self) -> io::Result<()> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        let known = self.lock();
+        let mut lines = Vec::new();
+        for (path, (state, digest)) in &known.kept {
+            // A name that is not a line of text is read in each build: no other file has this state.
+            if let Some(path) = known.now.get(path).and(path.to_str()) {
+                lines.push(format!("{digest} {state} {path}\n"));
+            }
+        }
+        lines.sort_unstable();
+        files::write(file, lines.concat().as_bytes())
+    }
+
     /// The MD5 of a file's content; nothing when it cannot be read.
     pub(crate) fn of(&self, path: &Path) -> Option<String> {
-        let mut known = self.lock();
-        if let Some(digest) = known.get(path) {
+        let known = self.lock();
+        if let Some(digest) = known.now.get(path) {
             return digest.clone();
         }
+        let kept = known.kept.get(path).cloned();
         drop(known);
-        let digest = digest_file(path).ok();
-        known = self.lock();
-        known.insert(path.to_owned(), digest.clone());
+        if let Some((state, digest)) = kept {
+            if FileState::now(path).is_some_and(|now| now == state) {
+                self.lock()
+                    .now
+                    .insert(path.to_owned(), Some(digest.clone()));
+                return Some(digest);
+            }
+        }
+        let digested = digest_file(path).ok();
+        let mut known = self.lock();
+        #[cfg(test)]
+        {
+            known.read += 1;
+        }
+        known.kept.remove(path);
+        let digest = digested.map(|(digest, state)| {
+            let kept = state.map(|state| (state, digest.clone()));
+            known.kept.extend(kept.map(|kept| (path.to_owned(), kept)));
+            digest
+        });
+        known.now.insert(path.to_owned(), digest.clone());
         digest
+    }
+
+    /// Returns what tells an output of this process from any other file of its name: a large one's state, or else its
+    /// digest. Nothing if a later file could have the same.
+    pub(crate) fn of_output(&self, path: &Path) -> Option<String> {
+        let size = fs::metadata(path).ok()?.len();
+        let state = || Some(settled(&File::open(path).ok()?).ok()??.to_string());
+        match size >= LARGE && FileState::EXISTS {
+            true => state(),
+            false => self.of(path),
+        }
     }
 
     /// Forgets a file that has been written.
     pub(crate) fn forget(&self, path: &Path) {
-        self.lock().remove(path);
+        self.lock().now.remove(path);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Option<String>>> {
-        self.0
+    /// Returns how many files were read.
+    #[cfg(test)]
+    pub(crate) fn files_read(&self) -> usize {
+        self.lock().read
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-fn digest_file(path: &Path) -> io::Result<String> {
+/// Returns the digest of a file, and the state that it had before and after it was read, if that tells it from later
+/// ones.
+fn digest_file(path: &Path) -> io::Result<(String, Option<FileState>)> {
     let mut file = File::open(path)?;
+    let state = settled(&file)?;
     let mut hash = Md5::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
         match file.read(&mut buffer)? {
-            0 => return Ok(hex(hash)),
+            0 => break,
             count => hash.update(
                 buffer
                     .get(..count)
@@ -51,6 +147,28 @@ fn digest_file(path: &Path) -> io::Result<String> {
             ),
         }
     }
+    let after = FileState::of(&file.metadata()?);
+    Ok((
+        hex(hash),
+        state.filter(|state| after.as_ref() == Some(state)),
+    ))
+}
+
+/// Returns the state of a file, if that tells it from later ones. For a large file this waits until it does.
+fn settled(file: &File) -> io::Result<Option<FileState>> {
+    let now = SystemTime::now();
+    let data = file.metadata()?;
+    if FileState::is_settled(&data, now) {
+        return Ok(FileState::of(&data));
+    }
+    if data.len() < LARGE || !FileState::EXISTS {
+        return Ok(None);
+    }
+    std::thread::sleep(FileState::MOMENT);
+    let now = SystemTime::now();
+    let data = file.metadata()?;
+    let state = FileState::of(&data);
+    Ok(state.filter(|_| FileState::is_settled(&data, now)))
 }
 
 /// Returns the digest in hexadecimal digits.
@@ -59,4 +177,170 @@ pub(crate) fn hex(hash: Md5) -> String {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::FileTimes;
+    use std::os::unix::fs::MetadataExt;
+
+    /// A folder for one test.
+    struct Bench(tempfile::TempDir);
+
+    impl Bench {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn at(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        fn put(&self, name: &str, text: &str) -> PathBuf {
+            let path = self.at(name);
+            fs::write(&path, text).unwrap();
+            path
+        }
+
+        /// Returns the digest of each file, and how many were read, as a later build finds them.
+        fn build(&self, paths: &[&PathBuf]) -> (Vec<Option<String>>, usize) {
+            let digests = Digests::kept_in(self.at("digests.txt"));
+            let found = paths.iter().map(|path| digests.of(path)).collect();
+            digests.keep().unwrap();
+            (found, digests.files_read())
+        }
+    }
+
+    fn wait() {
+        std::thread::sleep(FileState::MOMENT * 2);
+    }
+
+    fn md5(text: &str) -> Option<String> {
+        let mut hash = Md5::new();
+        hash.update(text);
+        Some(hex(hash))
+    }
+
+    /// Gives a file the time of its last write that another one has.
+    fn set_time(path: &Path, of: &fs::Metadata) {
+        let times = FileTimes::new().set_modified(of.modified().unwrap());
+        let file = File::options().append(true).open(path).unwrap();
+        file.set_times(times).unwrap();
+    }
+
+    #[test]
+    fn reads_a_file_again_only_when_it_changed() {
+        let bench = Bench::new();
+        let (one, two) = (bench.put("one", "1"), bench.put("two\n", "2"));
+        wait();
+        let both = || vec![md5("1"), md5("2")];
+        assert_eq!(bench.build(&[&one, &two]), (both(), 2));
+        // The name of the other is two lines.
+        assert_eq!(bench.build(&[&one, &two]), (both(), 1));
+        assert_eq!(bench.build(&[&one]), (vec![md5("1")], 0));
+        // A build that did not need a digest does not keep it.
+        assert_eq!(bench.build(&[]), (vec![], 0));
+        assert_eq!(bench.build(&[&one]), (vec![md5("1")], 1));
+        // Whatever is in the file of digests.
+        let kept = fs::read_to_string(bench.at("digests.txt")).unwrap();
+        for end in 0..kept.len() {
+            bench.put("digests.txt", &kept[..end]);
+            assert_eq!(bench.build(&[&one]).0, [md5("1")], "{end}");
+        }
+        fs::remove_file(&one).unwrap();
+        assert_eq!(bench.build(&[&one]).0, [None]);
+        bench.put("one", "3");
+        assert_eq!(bench.build(&[&one]).0, [md5("3")]);
+    }
+
+    #[test]
+    fn notices_changes_that_keep_size_and_time() {
+        let bench = Bench::new();
+        let (path, link) = (bench.put("file", "old"), bench.at("link"));
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        wait();
+        let before = fs::metadata(&path).unwrap();
+        assert_eq!(bench.build(&[&path, &link]).0, [md5("old"), md5("old")]);
+        bench.put("file", "new");
+        set_time(&path, &before);
+        assert_eq!(bench.build(&[&path, &link]).0, [md5("new"), md5("new")]);
+        // Another file in its place, and by the link.
+        let other = bench.put("other", "one");
+        set_time(&other, &before);
+        wait();
+        fs::rename(&other, &path).unwrap();
+        assert_eq!(bench.build(&[&path, &link]).0, [md5("one"), md5("one")]);
+        // Two files whose times are equal, by a link that leads to one of them.
+        let times = |path: &PathBuf| {
+            let data = fs::metadata(path).unwrap();
+            (data.modified().unwrap(), data.ctime(), data.ctime_nsec())
+        };
+        let two = loop {
+            let two = ["one", "two"].map(|text| bench.put(text, text));
+            if times(&two[0]) == times(&two[1]) {
+                break two;
+            }
+        };
+        wait();
+        for (path, text) in two.iter().zip(["one", "two"]) {
+            fs::remove_file(&link).unwrap();
+            std::os::unix::fs::symlink(path, &link).unwrap();
+            assert_eq!(bench.build(&[&link]).0, [md5(text)]);
+        }
+    }
+
+    #[test]
+    fn keeps_no_digest_of_a_file_that_has_just_been_written() {
+        let bench = Bench::new();
+        let path = bench.put("file", "0000");
+        let before = fs::metadata(&path).unwrap();
+        // Some of these writes have the time of the one before.
+        for number in 0..500 {
+            let text = format!("{number:04}");
+            bench.put("file", &text);
+            set_time(&path, &before);
+            assert_eq!(bench.build(&[&path]), (vec![md5(&text)], 1));
+        }
+        wait();
+        assert_eq!(bench.build(&[&path]), (vec![md5("0499")], 1));
+        assert_eq!(bench.build(&[&path]), (vec![md5("0499")], 0));
+        // Whole seconds are all that some file systems keep; a time to come tells nothing.
+        let later = SystemTime::now() + std::time::Duration::from_secs(3600);
+        let file = File::options().append(true).open(&path).unwrap();
+        file.set_times(FileTimes::new().set_modified(later))
+            .unwrap();
+        wait();
+        assert_eq!(bench.build(&[&path]).1, 1);
+        assert_eq!(bench.build(&[&path]).1, 1);
+    }
+
+    #[test]
+    fn recognizes_large_outputs_without_reading_them() {
+        let bench = Bench::new();
+        let path = bench.put("image", "one");
+        let grow = |path: &Path| {
+            let file = File::options().append(true).open(path).unwrap();
+            file.set_len(LARGE).unwrap();
+        };
+        grow(&path);
+        let digests = Digests::default();
+        let first = digests.of_output(&path).unwrap();
+        assert_eq!(digests.of_output(&path).as_ref(), Some(&first));
+        assert_eq!(digests.files_read(), 0);
+        // The digest of a large file is kept, however new the file is.
+        grow(&bench.put("new", "new"));
+        assert_eq!(bench.build(&[&bench.at("new")]).1, 1);
+        assert_eq!(bench.build(&[&bench.at("new")]).1, 0);
+        let before = fs::metadata(&path).unwrap();
+        bench.put("image", "two");
+        grow(&path);
+        set_time(&path, &before);
+        assert_ne!(digests.of_output(&path), Some(first));
+        // A small one is read.
+        let small = bench.put("small", "small");
+        assert_eq!(digests.of_output(&small), md5("small"));
+        fs::remove_file(&path).unwrap();
+        assert_eq!(digests.of_output(&path), None);
+    }
 }

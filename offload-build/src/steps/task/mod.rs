@@ -21,6 +21,7 @@ pub(crate) use crate::steps::task::hints::SymbolHints;
 
 use crate::messages::Failure;
 use crate::steps::digests::{Digests, hex};
+use crate::steps::key::{KeyFiles, is_older};
 use crate::steps::step::{Done, Made, Step};
 use crate::steps::task::finish::Finish;
 use crate::steps::task::joined::{JoinError, Joined};
@@ -117,10 +118,10 @@ impl Task {
                 messages,
             });
         }
-        let key = self.beside(".key");
-        let kept = self.beside(".messages");
+        let key = KeyFiles::of(&self.output);
         // A compiler that did not run leaves no dependencies: those of an earlier run are not its own.
-        let stale = [&key, &kept, &self.output].into_iter().chain(&self.depfile);
+        let stale = [&key.key, &key.messages, &self.output];
+        let stale = stale.into_iter().chain(&self.depfile);
         for stale in stale {
             files::remove(stale).map_err(|error| TaskError::File(stale.clone(), error))?;
             digests.forget(stale);
@@ -154,18 +155,11 @@ impl Task {
         let reads = self
             .reads()
             .map_err(|(path, error)| TaskError::File(path, error))?;
+        let in_file = |(path, error)| TaskError::File(path, error);
+        key.keep_messages(&messages).map_err(in_file)?;
         // A file that changed while the compiler ran may not be the one that it read: no key, so the
         // next build runs this again.
-        let settled = |path: &PathBuf| {
-            fs::metadata(path)
-                .and_then(|data| data.modified())
-                .is_ok_and(|time| time < started)
-        };
-        if !messages.is_empty() {
-            files::write(&kept, messages.as_bytes())
-                .map_err(|error| TaskError::File(kept, error))?;
-        }
-        if reads.iter().all(settled) {
+        if reads.iter().all(|path| is_older(path, started)) {
             let paths = std::iter::once(&self.output).chain(&reads);
             let lines = paths.map(|path| {
                 let digest = digests.of(path)? + &name_in(&named, path);
@@ -173,8 +167,7 @@ impl Task {
             });
             // Without a file that cannot be read there is no key: its changes would not count.
             if let Some(lines) = lines.collect::<Option<String>>() {
-                let text = format!("{recipe}\n{lines}");
-                files::write(&key, text.as_bytes()).map_err(|error| TaskError::File(key, error))?;
+                key.write(&recipe, &lines).map_err(in_file)?;
             }
         }
         Ok(Done {
@@ -195,13 +188,10 @@ impl Task {
 
     /// The files that the output was made from, and the warnings, when it is still the one that would be made now.
     fn fresh(&self, recipe: &str, digests: &Digests) -> Option<(Vec<PathBuf>, String)> {
-        let text = fs::read_to_string(self.beside(".key")).ok()?;
-        let mut lines = text.lines();
-        if lines.next() != Some(recipe) {
-            return None;
-        }
+        let key = KeyFiles::of(&self.output);
+        let lines = key.lines(recipe)?;
         let mut reads = Vec::new();
-        for line in lines {
+        for line in lines.lines() {
             let (digest, path) = line.split_once(' ')?;
             let path = PathBuf::from(path);
             let (digest, number) = digest.split_once('@').unwrap_or((digest, ""));
@@ -213,10 +203,7 @@ impl Task {
         }
         // A power cut may leave the output shorter than it was written.
         let is_whole = !reads.is_empty() && reads.remove(0) == self.output;
-        let messages = match fs::read_to_string(self.beside(".messages")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            kept => kept.ok()?,
-        };
+        let messages = key.messages()?;
         // They may have been kept with colors.
         let colors = self.commands.first().map(Command::colors);
         let messages = escape::messages(&messages, colors.unwrap_or_default());
@@ -318,12 +305,6 @@ impl Task {
         }
         hash.update(format!("\0{:?}", self.finish));
         hex(hash)
-    }
-
-    fn beside(&self, extension: &str) -> PathBuf {
-        let mut name = self.output.as_os_str().to_owned();
-        name.push(extension);
-        name.into()
     }
 }
 

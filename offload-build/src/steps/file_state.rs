@@ -1,0 +1,86 @@
+//! The state of a file, by which a later build recognizes its content without reading it.
+
+use std::fmt;
+use std::fs::{self, Metadata};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// State of a file: device, inode, size, and the times in nanoseconds of the last write and the last change. Each write gives
+/// the file a new time of change, which programs cannot set, and a file in its place has an inode of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileState(String);
+
+impl FileState {
+    /// True where the system tells all of it.
+    pub(crate) const EXISTS: bool = cfg!(unix);
+
+    /// Two writes within this time may have one time: systems count it in steps of up to 16 milliseconds.
+    pub(crate) const MOMENT: Duration = Duration::from_millis(50);
+
+    /// The same for file systems that keep whole seconds, or even ones.
+    const SECONDS: Duration = Duration::from_secs(3);
+
+    /// Returns the state of the file of this name; nothing if there is none or the system does not tell.
+    pub(crate) fn now(path: &Path) -> Option<Self> {
+        Self::of(&fs::metadata(path).ok()?)
+    }
+
+    /// Returns the state that a file's metadata describe.
+    pub(crate) fn of(data: &Metadata) -> Option<Self> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            let (written, changed) = (data.mtime_nsec(), data.ctime_nsec());
+            let file = format!("{:x}:{:x}:{}", data.dev(), data.ino(), data.size());
+            let times = format!("{}.{written}:{}.{changed}", data.mtime(), data.ctime());
+            Some(Self(format!("{file}:{times}")))
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = data;
+            None
+        }
+    }
+
+    /// Tells whether each write after `now`, the time before the metadata were asked for, changes this state.
+    pub(crate) fn is_settled(data: &Metadata, now: SystemTime) -> bool {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            let age = |seconds: i64, nanoseconds: i64| {
+                let since = Duration::new(
+                    u64::try_from(seconds).ok()?,
+                    u32::try_from(nanoseconds).ok()?,
+                );
+                let time = SystemTime::UNIX_EPOCH.checked_add(since)?;
+                now.duration_since(time).ok()
+            };
+            let least = match data.ctime_nsec() {
+                0 => Self::SECONDS,
+                _ => Self::MOMENT,
+            };
+            let times = [
+                (data.mtime(), data.mtime_nsec()),
+                (data.ctime(), data.ctime_nsec()),
+            ];
+            let mut ages = times.iter().map(|&(seconds, rest)| age(seconds, rest));
+            ages.all(|age| age.is_some_and(|age| age > least))
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = (data, now);
+            false
+        }
+    }
+
+    /// Returns the state that [`Display`](fmt::Display) wrote.
+    pub(crate) fn from_text(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl fmt::Display for FileState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
