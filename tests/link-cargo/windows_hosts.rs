@@ -249,11 +249,8 @@ impl Version {
             .find(|rest| rest.lines().next().unwrap().contains("plain"))
             .unwrap();
         let symbol = rest.split('"').next().unwrap().to_owned();
-        let address = match rest.split_once("unsafe { ENTRY_") {
-            Some((_, rest)) => format!(
-                "symbol_{number}[{}]",
-                rest.split(['[', ']']).nth(1).unwrap()
-            ),
+        let address = match file.split_once("Some(stub[") {
+            Some((_, rest)) => format!("symbol_{number}[{}]", rest.split(']').next().unwrap()),
             None => format!("symbol_{number}"),
         };
         (symbol, address)

@@ -12,26 +12,23 @@ use std::collections::BTreeSet;
 /// symbol is not a name in Rust have this `visibility`.
 pub(crate) fn constants(described: &[Described], visibility: &str) -> (String, Vec<String>) {
     let mut text = String::new();
-    let lists: Vec<String> = described.iter().map(arguments).collect();
-    let shared = shared_lists(&lists);
-    for (list, constant) in shared.iter() {
-        text += &format!("    const {constant}: &[Argument] = &[\n{list}    ];\n");
-    }
+    let arguments = Lists::new(described.iter().map(arguments), "Argument", "ARGUMENTS_");
+    let images = Lists::new(described.iter().map(images), "KernelImage", "IMAGES_");
+    text += &(arguments.constants() + &images.constants());
     let constants = symbol_names(described);
+    let mut stubs = 0;
     for (index, (kernel, constant)) in described.iter().zip(&constants).enumerate() {
         let public = match constant_name(&kernel.name) {
             Some(_) => "pub ",
             None => visibility,
         };
         let stub = match kernel.stub {
-            Some(_) => format!("stub_{index}"),
-            None => "no_stub".to_owned(),
+            Some(_) => format!("stub, {stubs}"),
+            None => "no_stub, 0".to_owned(),
         };
-        let list = match shared.get(&lists[index]) {
-            Some(shared) => shared.clone(),
-            None => format!("&[\n{}        ]", lists[index]),
-        };
-        text += &kernel.constant(public, constant, &list, &stub);
+        stubs += usize::from(kernel.stub.is_some());
+        let lists = [arguments.of(index), images.of(index)];
+        text += &kernel.constant(public, constant, lists, &stub);
     }
     for (index, plain) in plain_names(described) {
         text += &alias("pub ", &plain, &described[index], &constants[index]);
@@ -84,12 +81,14 @@ fn symbol_names(described: &[Described]) -> Vec<String> {
 impl Described {
     /// Returns the constant. Whatever an image says is written as a literal, or escaped in a comment: names of symbols may
     /// hold any character.
-    fn constant(&self, public: &str, constant: &str, arguments: &str, stub: &str) -> String {
+    fn constant(
+        &self,
+        public: &str,
+        constant: &str,
+        [arguments, images]: [String; 2],
+        stub: &str,
+    ) -> String {
         let source_name = source_name(&self.name);
-        let images = self
-            .images
-            .iter()
-            .map(|(target, image)| in_image(target, image));
         fill(
             include_str!("templates/kernel.rs.in"),
             &[
@@ -98,23 +97,51 @@ impl Described {
                 ("constant", constant),
                 ("name", &format!("{:?}", self.name)),
                 ("source_name", &format!("{source_name:?}")),
-                ("arguments", arguments),
-                ("images", &images.collect::<String>()),
+                ("arguments", &arguments),
+                ("images", &images),
                 ("stub", stub),
             ],
         )
     }
 }
 
-/// Returns a constant for each list of arguments that several kernels have. Thousands of kernels, as templates make them, have
-/// some hundred lists; rustc spends more time on the rows than on all else.
-fn shared_lists(lists: &[String]) -> ByName<String> {
-    let counted = ByName::counted(lists.iter().filter(|list| !list.is_empty()));
-    let several = counted.iter().filter(|(_, count)| **count > 1);
-    let named = several.enumerate();
-    named
-        .map(|(index, (list, _))| (list.to_owned(), format!("ARGUMENTS_{index}")))
-        .collect()
+/// Lists of rows, one of each kernel. Those that several kernels have are constants: templates make thousands of kernels, which
+/// have some hundred lists, and rustc spends more time on the rows than on all else.
+struct Lists {
+    rows: Vec<String>,
+    /// Type of a row.
+    of: &'static str,
+    /// Constants of shared lists, by their rows.
+    shared: ByName<String>,
+}
+
+impl Lists {
+    fn new(rows: impl Iterator<Item = String>, of: &'static str, prefix: &str) -> Self {
+        let rows: Vec<String> = rows.collect();
+        let counted = ByName::counted(rows.iter().filter(|list| !list.is_empty()));
+        let several = counted.iter().filter(|(_, count)| **count > 1);
+        let named = several.enumerate();
+        let named = named.map(|(index, (list, _))| (list.to_owned(), format!("{prefix}{index}")));
+        let shared = named.collect();
+        Self { rows, of, shared }
+    }
+
+    /// Returns the constants of shared lists.
+    fn constants(&self) -> String {
+        let constant = |(list, constant): (&str, &String)| {
+            format!("    const {constant}: &[{}] = &[\n{list}    ];\n", self.of)
+        };
+        self.shared.iter().map(constant).collect()
+    }
+
+    /// Returns the list of the kernel with that index.
+    fn of(&self, index: usize) -> String {
+        let list = &self.rows[index];
+        match self.shared.get(list) {
+            Some(shared) => shared.clone(),
+            None => format!("&[\n{list}        ]"),
+        }
+    }
 }
 
 /// Returns the rows of a kernel's arguments.
@@ -131,6 +158,14 @@ fn argument(argument: &Argument) -> String {
     };
     let (offset, size) = (Number::from(*offset), Number::from(*size));
     format!("            Argument {{ offset: {offset}, size: {size}, kind: {kind} }},\n")
+}
+
+/// Returns the rows of a kernel in the images that have it.
+fn images(kernel: &Described) -> String {
+    let images = kernel.images.iter();
+    images
+        .map(|(target, image)| in_image(target, image))
+        .collect()
 }
 
 /// Returns the row of a kernel in the image for `target`.
@@ -199,43 +234,49 @@ fn constant_name(name: &str) -> Option<String> {
         "Kernel",
         "KernelImage",
     ];
-    let is_ours =
-        taken.contains(&name) || name.starts_with("KERNEL_") || name.starts_with("ARGUMENTS_");
+    let prefixes = ["KERNEL_", "ARGUMENTS_", "IMAGES_"];
+    let mut prefixes = prefixes.iter();
+    let is_ours = taken.contains(&name) || prefixes.any(|prefix| name.starts_with(prefix));
     (is_word && !is_ours).then(|| raw(name))
 }
 
-/// Returns functions that read the address that stands for each kernel on the host.
+/// Returns a table of what stands for each kernel on the host, and the function that reads an address from it. A function for
+/// each kernel costs rustc as much time as all that a kernel's constant says.
 pub(crate) fn stubs(described: &[Described]) -> String {
-    let stubs = described
-        .iter()
-        .enumerate()
-        .filter_map(|(index, kernel)| Some((index, kernel.stub.as_ref()?)));
-    let function = |(index, stub): (usize, &Stub)| {
-        let (item, symbol, address) = match stub {
-            Stub::Entry {
+    let stubs: Vec<&Stub> = described.iter().filter_map(|it| it.stub.as_ref()).collect();
+    // Those of one module are alike.
+    let (element, address) = match stubs.first() {
+        None => return String::new(),
+        Some(Stub::Entry { words, address, .. }) => {
+            (format!("&[usize; {words}]"), format!("stub[{address}]"))
+        }
+        Some(Stub::Function { .. }) => ("unsafe extern \"C\" fn()".to_owned(), "*stub".to_owned()),
+    };
+    let (mut items, mut rows) = (String::new(), String::new());
+    for (index, stub) in stubs.iter().enumerate() {
+        let (symbol, item, row) = match stub {
+            Stub::Entry { symbol, words, .. } => (
                 symbol,
-                words,
-                address,
-            } => (
-                format!("static ENTRY_{index}: [usize; {words}]"),
-                symbol,
-                format!("unsafe {{ ENTRY_{index}[{address}] }}"),
+                format!("static ENTRY_{index}: [usize; {words}];"),
+                format!("unsafe {{ &ENTRY_{index} }}"),
             ),
             Stub::Function { symbol } => (
-                format!("fn function_{index}()"),
                 symbol,
+                format!("fn function_{index}();"),
                 format!("function_{index}"),
             ),
         };
-        fill(
-            include_str!("templates/stub.rs.in"),
-            &[
-                ("symbol", &format!("{symbol:?}")),
-                ("item", &item),
-                ("index", &index.to_string()),
-                ("address", &address),
-            ],
-        )
-    };
-    stubs.map(function).collect()
+        items += &format!("    #[link_name = {symbol:?}]\n    {item}\n");
+        rows += &format!("    {row},\n");
+    }
+    fill(
+        include_str!("templates/stubs.rs.in"),
+        &[
+            ("items", &items),
+            ("element", &element),
+            ("count", &stubs.len().to_string()),
+            ("rows", &rows),
+            ("address", &address),
+        ],
+    )
 }

@@ -185,24 +185,73 @@ fn has_a_constant_for_each_kernel_that_has_a_name_in_rust() {
     }
 }
 
-/// The size of the file, and rustc's time, are those of its argument lists: templates make thousands of kernels.
+/// The size of the file, and rustc's time, are those of its lists: templates make thousands of kernels.
 #[test]
-fn writes_a_list_of_arguments_once() {
+fn writes_a_list_once() {
     let argument = |size| Argument {
         offset: 0,
         size,
         kind: None,
     };
-    let mut file = with_kernels(&["a", "b", "ARGUMENTS_0", "c"]);
+    let mut file = with_kernels(&["a", "b", "ARGUMENTS_0", "IMAGES_0"]);
     for (kernel, size) in file.described.iter_mut().zip([4, 8, 4, 4]) {
         kernel.arguments = vec![argument(size)];
+        let image = Kernel {
+            shared_size: size * 10,
+            ..Kernel::default()
+        };
+        kernel.images = vec![("gfx90a".into(), image)];
     }
-    assert_eq!(file.to_string().matches("Argument { offset").count(), 2);
-    let main = "for k in kernels::kernel::ALL { print!(\"{} {} \", k.name, k.arguments[0].size) }";
+    let text = file.to_string();
+    assert_eq!(text.matches("Argument { offset").count(), 2);
+    assert_eq!(text.matches("KernelImage { target").count(), 2);
+    let main = "for k in kernels::kernel::ALL { print!(\"{} {} {} \", k.name, k.arguments[0].size, k.images[0].shared_size) }";
     assert_eq!(
-        run_file("arguments", "2024", &file, "", main),
-        "a 4 b 8 ARGUMENTS_0 4 c 4 "
+        run_file("lists", "2024", &file, "", main),
+        "a 4 40 b 8 80 ARGUMENTS_0 4 40 IMAGES_0 4 40 "
     );
+}
+
+/// A function for each kernel was half of rustc's time.
+#[test]
+fn has_one_function_for_the_stubs_of_all_kernels() {
+    let symbol = |name: &str| format!("{name}.own");
+    let entry = |name: &str| Stub::Entry {
+        symbol: symbol(name),
+        words: 3,
+        address: 2,
+    };
+    let function = |name: &str| Stub::Function {
+        symbol: symbol(name),
+    };
+    let stubs: [&dyn Fn(&str) -> Stub; 2] = [&entry, &function];
+    let libraries = [
+        "#[unsafe(export_name = \"a.own\")] static A: [usize; 3] = [0, 0, 16]; \
+         #[unsafe(export_name = \"c.own\")] static C: [usize; 3] = [0, 0, 32];",
+        "#[unsafe(export_name = \"a.own\")] pub(super) extern \"C\" fn a() { println!(\"a\") } \
+         #[unsafe(export_name = \"c.own\")] pub(super) extern \"C\" fn c() { println!(\"c\") }",
+    ];
+    let mains = [
+        "for k in kernels::kernel::ALL { print!(\"{:?} \", k.stub().map(|stub| stub as usize)) }",
+        "let of = [Some(library::a as *const std::ffi::c_void), None, Some(library::c as *const std::ffi::c_void)]; \
+         for (k, of) in kernels::kernel::ALL.iter().zip(of) { print!(\"{} \", k.stub() == of) }",
+    ];
+    let expected = ["Some(16) None Some(32) ", "true true true "];
+    for (index, stub) in stubs.into_iter().enumerate() {
+        let mut file = with_kernels(&["a", "b", "c"]);
+        for kernel in &mut file.described {
+            kernel.stub = (kernel.name != "b").then(|| stub(&kernel.name));
+        }
+        assert_eq!(file.to_string().matches("fn stub(index").count(), 1);
+        let library = format!(
+            "#[allow(unsafe_code)] mod library {{ {} }}",
+            libraries[index]
+        );
+        for edition in ["2021", "2024"] {
+            let printed = run_file("stubs", edition, &file, &library, mains[index]);
+            assert_eq!(printed, expected[index]);
+        }
+    }
 }
 
 #[test]
