@@ -15,6 +15,7 @@ pub(crate) fn constants(described: &[Described], visibility: &str) -> (String, V
     let arguments = Lists::new(described.iter().map(arguments), "Argument", "ARGUMENTS_");
     let images = Lists::new(described.iter().map(images), "KernelImage", "IMAGES_");
     text += &(arguments.constants() + &images.constants());
+    let names = source_names(described);
     let constants = symbol_names(described);
     let mut stubs = 0;
     for (index, (kernel, constant)) in described.iter().zip(&constants).enumerate() {
@@ -28,10 +29,10 @@ pub(crate) fn constants(described: &[Described], visibility: &str) -> (String, V
         };
         stubs += usize::from(kernel.stub.is_some());
         let lists = [arguments.of(index), images.of(index)];
-        text += &kernel.constant(public, constant, lists, &stub);
+        text += &kernel.constant(public, constant, &names[index], lists, &stub);
     }
-    for (index, plain) in plain_names(described) {
-        text += &alias("pub ", &plain, &described[index], &constants[index]);
+    for (index, plain) in plain_names(described, &names) {
+        text += &alias("pub ", &plain, &names[index], &constants[index]);
     }
     (text, constants)
 }
@@ -47,25 +48,32 @@ pub(crate) fn forwarded(described: &[Described], sources: &[SourceFile]) -> (Str
         }
     }
     let mut text = String::new();
+    let names = source_names(described);
     let constants = symbol_names(described);
-    for (kernel, constant) in described.iter().zip(&constants) {
+    for (index, (kernel, constant)) in described.iter().zip(&constants).enumerate() {
         let public = match constant_name(&kernel.name) {
             Some(_) => "pub ",
             None => "",
         };
         let place = places.get(&kernel.name);
         let place = place.expect("each kernel is one of a source");
-        text += &alias(public, constant, kernel, place);
+        text += &alias(public, constant, &names[index], place);
     }
-    for (index, plain) in plain_names(described) {
-        text += &alias("pub ", &plain, &described[index], &constants[index]);
+    for (index, plain) in plain_names(described, &names) {
+        text += &alias("pub ", &plain, &names[index], &constants[index]);
     }
     (text, constants)
 }
 
-/// Returns the constant `name` that is another one.
-fn alias(public: &str, name: &str, kernel: &Described, other: &str) -> String {
-    let title = terminal(&source_name(&kernel.name)).to_string();
+/// Returns the name of each kernel in the source. Build scripts, which are not optimized, take long to read a symbol.
+fn source_names(described: &[Described]) -> Vec<String> {
+    let names = described.iter().map(|kernel| source_name(&kernel.name));
+    names.collect()
+}
+
+/// Returns the constant `name` that is another one, of a kernel that the source calls `source_name`.
+fn alias(public: &str, name: &str, source_name: &str, other: &str) -> String {
+    let title = terminal(source_name).to_string();
     format!("\n    /// `{title}`.\n    {public}const {name}: Kernel = {other};\n")
 }
 
@@ -85,14 +93,14 @@ impl Described {
         &self,
         public: &str,
         constant: &str,
+        source_name: &str,
         [arguments, images]: [String; 2],
         stub: &str,
     ) -> String {
-        let source_name = source_name(&self.name);
         fill(
             include_str!("templates/kernel.rs.in"),
             &[
-                ("title", &terminal(&source_name).to_string()),
+                ("title", &terminal(source_name).to_string()),
                 ("public", public),
                 ("constant", constant),
                 ("name", &format!("{:?}", self.name)),
@@ -193,9 +201,8 @@ fn in_image(target: &str, kernel: &Kernel) -> String {
 
 /// Constants beside those of the symbols: the last part of the name in the source, without template arguments, for each
 /// kernel that alone has it.
-fn plain_names(described: &[Described]) -> Vec<(usize, String)> {
-    let plain = |kernel: &Described| {
-        let name = source_name(&kernel.name);
+fn plain_names(described: &[Described], source_names: &[String]) -> Vec<(usize, String)> {
+    let plain = |name: &String| {
         let name = name
             .split('<')
             .next()
@@ -206,7 +213,7 @@ fn plain_names(described: &[Described]) -> Vec<(usize, String)> {
             .expect("a split text has a first part");
         constant_name(last)
     };
-    let names: Vec<Option<String>> = described.iter().map(plain).collect();
+    let names: Vec<Option<String>> = source_names.iter().map(plain).collect();
     let symbols: BTreeSet<String> = described
         .iter()
         .filter_map(|kernel| constant_name(&kernel.name))

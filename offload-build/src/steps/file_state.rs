@@ -17,9 +17,6 @@ impl FileState {
     /// Two writes within this time may have one time: systems count it in steps of up to 16 milliseconds.
     pub(crate) const MOMENT: Duration = Duration::from_millis(50);
 
-    /// The same for file systems that keep whole seconds, or even ones.
-    const SECONDS: Duration = Duration::from_secs(3);
-
     /// Returns the state of the file of this name; nothing if there is none or the system does not tell.
     pub(crate) fn now(path: &Path) -> Option<Self> {
         Self::of(&fs::metadata(path).ok()?)
@@ -55,8 +52,9 @@ impl FileState {
                 let time = SystemTime::UNIX_EPOCH.checked_add(since)?;
                 now.duration_since(time).ok()
             };
+            // Some file systems keep whole seconds, or even ones.
             let least = match data.ctime_nsec() {
-                0 => Self::SECONDS,
+                0 => Duration::from_secs(3),
                 _ => Self::MOMENT,
             };
             let times = [
