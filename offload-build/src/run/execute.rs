@@ -5,10 +5,10 @@ use crate::plan::Plan;
 use crate::run::progress::Progress;
 use crate::steps::digests::Digests;
 use crate::steps::step::{Made, Step};
-use offload_build_core::error::{self, Error};
+use offload_build_core::error::Error;
 use offload_build_core::process::jobserver::Jobs;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -27,14 +27,13 @@ pub(crate) struct Outcome {
 }
 
 /// Executes all steps of a plan, those of one stage in parallel. A failed step does not stop the others of its stage, up to
-/// [`MOST_FAILURES`]. The file `kept` has the digests of files for the next build.
+/// [`MOST_FAILURES`].
 pub(crate) fn execute(
     plan: &Plan,
     jobs: &Jobs,
     progress: &Progress,
-    kept: &Path,
+    digests: &Digests,
 ) -> Result<Outcome, Error> {
-    let digests = Digests::kept_in(kept.to_owned());
     let mut outcome = Outcome::default();
     let mut seen = BTreeSet::new();
     for stage in &plan.stages {
@@ -45,7 +44,7 @@ pub(crate) fn execute(
                 return None;
             }
             let started = Instant::now();
-            let result = step.execute(&digests);
+            let result = step.execute(digests);
             if result.is_err() {
                 failed.fetch_add(1, Ordering::Relaxed);
             }
@@ -74,7 +73,6 @@ pub(crate) fn execute(
             return Err(Error::new(messages::report(&failures, left)));
         }
     }
-    digests.keep().map_err(error::io(kept))?;
     Ok(outcome)
 }
 

@@ -13,6 +13,7 @@ mod unique;
 use crate::messages;
 use crate::plan::{Plan, sorted};
 use crate::steps::artifact;
+use crate::steps::digests::Digests;
 use crate::steps::step::Made;
 use execute::{Outcome, execute};
 use link::tell_what_to_link;
@@ -117,13 +118,16 @@ impl<'a> Run<'a> {
         }
         let record = self.out.join(record::FILE);
         files::remove(&record).map_err(error::io(&record))?;
+        let digests = self.out.join("offload/digests.txt");
+        let digests = Digests::kept_in(digests);
         let (mut finished, mut made) = (Vec::new(), Vec::new());
         for module in &self.modules {
-            if let Some((prepared, files)) = self.finish(module)? {
+            if let Some((prepared, files)) = self.finish(module, &digests)? {
                 made.push(files);
                 finished.push((module, prepared));
             }
         }
+        digests.keep()?;
         let plans = finished.iter().map(|(_, built)| &built.plan);
         let artifacts = plans.flat_map(Plan::artifacts);
         clean_artifacts(&self.out, &artifacts.collect::<Vec<_>>())?;
@@ -156,7 +160,11 @@ impl<'a> Run<'a> {
     }
 
     /// Builds a module, or what stands for it: then nothing is returned.
-    fn finish(&self, module: &Module) -> Result<Option<(Prepared, Vec<Made>)>, Error> {
+    fn finish(
+        &self,
+        module: &Module,
+        digests: &Digests,
+    ) -> Result<Option<(Prepared, Vec<Made>)>, Error> {
         let (environment, out) = (self.environment, self.out.as_path());
         for text in &module.warnings {
             environment.report("warning", text);
@@ -171,7 +179,7 @@ impl<'a> Run<'a> {
         }
         match self.prepare(module) {
             Ok(prepared) => {
-                let made = self.build(module, &prepared);
+                let made = self.build(module, &prepared, digests);
                 let made = made.map_err(|error| module.explained(error))?;
                 Ok(Some((prepared, made)))
             }
@@ -187,7 +195,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn build(&self, module: &Module, built: &Prepared) -> Result<Vec<Made>, Error> {
+    fn build(
+        &self,
+        module: &Module,
+        built: &Prepared,
+        digests: &Digests,
+    ) -> Result<Vec<Made>, Error> {
         let environment = self.environment;
         for skipped in &built.plan.skipped {
             environment.report("warning", &skipped.to_string());
@@ -204,8 +217,7 @@ impl<'a> Run<'a> {
         let steps = steps.filter(|step| !step.commands().is_empty()).count();
         let progress = Progress::new(environment, &module.name, steps);
         let folder = self.out.join("offload").join(&module.name);
-        let digests = folder.join("digests.txt");
-        let outcome = execute(&built.plan, &jobs, &progress, &digests);
+        let outcome = execute(&built.plan, &jobs, &progress, digests);
         let Outcome { warnings, made } = outcome.map_err(|error| {
             let file = folder.join("errors.txt");
             let error = BuildPart::Steps.coded()(Error::new(messages::shortened(

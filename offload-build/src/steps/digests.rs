@@ -1,6 +1,7 @@
 //! Digests of files, as keys of tasks hold them. Those of files that stay as they are are kept for the next build.
 
 use crate::steps::file_state::FileState;
+use offload_build_core::error::{self, Error};
 use offload_build_core::files;
 use offload_formats::md5::Md5;
 use std::collections::HashMap;
@@ -53,7 +54,7 @@ impl Digests {
     }
 
     /// Keeps the digests that this build needed for the next one.
-    pub(crate) fn keep(&self) -> io::Result<()> {
+    pub(crate) fn keep(&self) -> Result<(), Error> {
         let Some(file) = &self.file else {
             return Ok(());
         };
@@ -66,7 +67,10 @@ impl Digests {
             }
         }
         lines.sort_unstable();
-        files::write(file, lines.concat().as_bytes())
+        if lines.is_empty() && !file.exists() {
+            return Ok(());
+        }
+        files::write(file, lines.concat().as_bytes()).map_err(error::io(file))
     }
 
     /// The MD5 of a file's content; nothing when it cannot be read.
