@@ -613,3 +613,39 @@ fn gives_the_bytes_of_a_build_from_nothing_after_any_change() {
     }
     assert_eq!(build(), 0);
 }
+
+#[test]
+fn builds_beside_each_other() {
+    let Some(package) = launching("") else {
+        return;
+    };
+    let folders = [
+        "target/one/build/pack-0123/out",
+        "target/two/build/pack-0123/out",
+    ];
+    let scripts = || {
+        folders.map(|folder| {
+            let mut script = script(&package);
+            script.env("OUT_DIR", package.at(folder));
+            script
+        })
+    };
+    let read = |name: &str| folders.map(|folder| fs::read(package.at(folder).join(name)).unwrap());
+    for value in [1, 2, 1] {
+        package.put("kernels/k.h", &header(value));
+        let started = scripts().map(|mut script| {
+            let script = script.stdout(std::process::Stdio::null());
+            script.spawn().unwrap()
+        });
+        for mut script in started {
+            assert!(script.wait().unwrap().success());
+        }
+        for name in ["offload/kernels/gfx90a/image", "kernels.rs"] {
+            let [one, two] = read(name);
+            assert!(one == two, "{name}");
+        }
+        for mut script in scripts() {
+            assert_eq!(made(&package, &mut script), nothing());
+        }
+    }
+}
