@@ -1,11 +1,10 @@
 //! A step of this process that is executed only when something has changed.
 //!
-//! Beside its first output lies `<output>.key`: the digest of what the step does and of this program, then a line for each
+//! Beside its first output lies `<output>.key`: the digest of what the step does and by which program, then a line for each
 //! output and each file that was read. In `<output>.messages` are warnings.
 
 use crate::messages::Failure;
 use crate::steps::digests::{Digests, hex};
-use crate::steps::file_state::FileState;
 use crate::steps::key::{KeyFiles, is_older};
 use crate::steps::step::{Done, Made, Step};
 use offload_build_core::error;
@@ -63,14 +62,10 @@ impl KeyedFiles {
 }
 
 impl<S: Step> KeyedStep<S> {
-    /// Returns a digest of how the outputs are made: the step, and the program that does it, which is this one.
-    fn recipe(&self, digests: &Digests) -> Option<String> {
-        let program = std::env::current_exe().ok()?;
-        // A program is large, and each build would read it where the system does not tell its state.
-        let program = match FileState::EXISTS {
-            true => digests.of(&program)?,
-            false => files::identity(&program),
-        };
+    /// Returns a digest of how the outputs are made: the step, and the program that does it, which is this one and too large to be
+    /// read.
+    fn recipe(&self) -> Option<String> {
+        let program = files::identity(&std::env::current_exe().ok()?);
         let mut hash = Md5::new();
         hash.update(format!("{program}\0{:?}", self.0));
         Some(hex(hash))
@@ -99,7 +94,7 @@ impl<S: Step> Step for KeyedStep<S> {
     }
 
     fn execute(&self, digests: &Digests) -> Result<Done, Failure> {
-        let key = KeyedFiles::of(&self.0).zip(self.recipe(digests));
+        let key = KeyedFiles::of(&self.0).zip(self.recipe());
         let Some((key, recipe)) = key else {
             return self.0.execute(digests);
         };
