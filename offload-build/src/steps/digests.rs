@@ -61,7 +61,7 @@ impl Digests {
         let known = self.lock();
         let mut lines = Vec::new();
         for (path, (state, digest)) in &known.kept {
-            // A name that is not a line of text is read in each build: no other file has this state.
+            // A name with a line break is not found again, so its file is read in each build.
             if let Some(path) = known.now.get(path).and(path.to_str()) {
                 lines.push(format!("{digest} {state} {path}\n"));
             }
