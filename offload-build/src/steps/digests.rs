@@ -280,12 +280,10 @@ mod tests {
             let data = fs::metadata(path).unwrap();
             (data.modified().unwrap(), data.ctime(), data.ctime_nsec())
         };
-        let two = loop {
-            let two = ["one", "two"].map(|text| bench.put(text, text));
-            if times(&two[0]) == times(&two[1]) {
-                break two;
-            }
-        };
+        // New files each time: Linux 6.13 gives those whose times were asked for finer ones.
+        let mut pairs = (0..)
+            .map(|number| ["one", "two"].map(|text| bench.put(&format!("{text}-{number}"), text)));
+        let two = pairs.find(|two| times(&two[0]) == times(&two[1])).unwrap();
         wait();
         for (path, text) in two.iter().zip(["one", "two"]) {
             fs::remove_file(&link).unwrap();
@@ -307,7 +305,7 @@ mod tests {
             assert_eq!(bench.build(&[&path]), (vec![md5(&text)], 1));
         }
         wait();
-        assert_eq!(bench.build(&[&path]), (vec![md5("0499")], 1));
+        assert_eq!(bench.build(&[&path]).0, [md5("0499")]);
         assert_eq!(bench.build(&[&path]), (vec![md5("0499")], 0));
         // Whole seconds are all that some file systems keep; a time to come tells nothing.
         let later = SystemTime::now() + std::time::Duration::from_secs(3600);
