@@ -123,7 +123,9 @@ impl Registration {
         }
         // The runtimes look for a kernel when the program launches it, so one that only some targets have does no harm.
         let mut names = entries.names();
-        names.retain(|name| described.iter().all(|kernel| kernel.name != *name));
+        for kernel in &described {
+            names.remove(&kernel.name);
+        }
         self.images.check(&images, &names)?;
         let stub = |kernel: &mut Described| {
             let named = entries.named.get(&kernel.name);
