@@ -66,6 +66,7 @@ impl fmt::Display for CheckError {
                 write!(f, "PTX has .target {found}, expected {expected}")
             }
             Self::Undefined { names } => {
+                let names: Vec<String> = names.iter().map(|name| declared(name)).collect();
                 write!(f, "image does not define {}", names.join(", "))
             }
         }
@@ -73,6 +74,14 @@ impl fmt::Display for CheckError {
 }
 
 impl std::error::Error for CheckError {}
+
+/// Returns a symbol, with its declaration if it is a mangled name.
+fn declared(symbol: &str) -> String {
+    match kernels::signature(symbol) {
+        declaration if declaration == symbol => declaration,
+        declaration => format!("{symbol} (`{declaration}`)"),
+    }
+}
 
 /// Checks the format, the machine, the processor and the symbols of a linked image.
 ///
@@ -325,10 +334,10 @@ mod tests {
             "image has e_flags 0x500546, expected sm_80 (in bits 0-7 or 8-15)"
         );
         let cpu = image(62, 0);
-        let names = ["kernel", "missing", "other"];
+        let names = ["kernel", "missing", "_Z5otheri"];
         assert_eq!(
             result(&cpu, "x86_64-pc-linux-gnu", "", &names),
-            "image does not define missing, other"
+            "image does not define _Z5otheri (`other(int)`), missing"
         );
     }
 

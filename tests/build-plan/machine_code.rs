@@ -232,7 +232,7 @@ fn gives_the_same_bytes_in_another_folder() {
 fn says_when_sources_need_each_other_or_have_the_same() {
     let Some(package) = package("") else { return };
     let hint = "hint: with `rdc = false` a source has only the device functions that are in it and in its headers; \
-                set `rdc = true` to call those of other sources [OFF701]";
+                if another source of the module defines the function, set `rdc = true`, else define or include it [OFF701]";
     for release in ["llvm19", "llvm22"] {
         let fails = |source: &str| {
             package.put("kernels/shrink.hip", source);
@@ -250,6 +250,14 @@ fn says_when_sources_need_each_other_or_have_the_same() {
             "{error}"
         );
         assert!(error.contains(hint), "{error}");
+        // Alone it has no other source.
+        let manifest = fs::read_to_string(package.at("Cargo.toml")).unwrap();
+        package.put("Cargo.toml", &manifest.replace("*.hip", "shrink.hip"));
+        let error = package.fails(&mut script(&package, release).unwrap());
+        let only = "headers: check the name and the arguments of the call, or include the definition [OFF701]";
+        assert!(error.contains(only), "{error}");
+        assert!(!error.contains("rdc = true"), "{error}");
+        package.put("Cargo.toml", &manifest);
         let error =
             fails("#include \"k.h\"\nextern \"C\" __global__ void scale(int *x) { *x = 1; }\n");
         assert!(error.contains("duplicate symbol: scale"), "{error}");

@@ -207,3 +207,41 @@ fn registers_each_module_once_as_nvcc_does() {
         );
     }
 }
+
+/// Without `rdc` ptxas reports them, which nvcc starts; with it, nvlink. Both name symbols.
+#[test]
+fn says_the_declarations_of_undefined_functions() {
+    let (Some(nvcc), Some(package)) = (support::tool("cuda", &["nvcc"]), package("end")) else {
+        return;
+    };
+    let fails = |keys: &str| {
+        let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"cuda\"\ntargets = [\"sm_90\"]\n";
+        package.put("Cargo.toml", &format!("{manifest}{keys}\n"));
+        package.fails(package.script().env("OFFLOAD_COMPILER", &nvcc))
+    };
+    package.put(
+        "kernels/k.cu",
+        "__device__ int helper(int);\n__global__ void k(int *x) { *x = helper(*x); }\n",
+    );
+    package.put(
+        "kernels/helper.cu",
+        "__global__ void other(int *x) { *x = 1; }\n",
+    );
+    let declaration = "hint: `_Z6helperi` is `helper(int)`; ";
+    let several = "if another source of the module defines the function, set `rdc = true`";
+    for keys in ["rdc = false", "host = true"] {
+        let error = fails(&format!("sources = [\"kernels/*.cu\"]\n{keys}"));
+        assert!(
+            error.contains(declaration) && error.contains(several),
+            "{error}"
+        );
+        let error = fails(&format!("sources = [\"kernels/k.cu\"]\n{keys}"));
+        assert!(error.contains(declaration), "{error}");
+        assert!(!error.contains("rdc = true"), "{error}");
+    }
+    let error = fails("sources = [\"kernels/*.cu\"]");
+    assert!(
+        error.contains(declaration) && error.contains("[OFF701]"),
+        "{error}"
+    );
+}

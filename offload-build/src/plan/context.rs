@@ -1,6 +1,7 @@
 //! Values that the plan of every module is made from, and the compile of a source.
 
 use crate::inputs::libraries::Libraries;
+use crate::plan::device_link::own_hint;
 use crate::steps::image_library::ImageLibrary;
 use crate::steps::kernel_headers;
 use crate::steps::task::finish::Finish;
@@ -278,6 +279,11 @@ impl Context<'_> {
                 Language::Cuda => FOR_CUDA,
                 Language::Hip => FOR_HIP,
                 _ => &[],
+            },
+            // Its compiles run ptxas, which reports undefined functions.
+            undefined: match self.compiler.family {
+                Family::Nvcc if !module.rdc => own_hint(module),
+                _ => "",
             },
             ..SymbolHints::default()
         }

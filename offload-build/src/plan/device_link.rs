@@ -30,13 +30,23 @@ const REGISTER_HINT: &str = "device functions of other crates are found when bot
 const MODULE_HINT: &str = "a module without host code has only the device functions of its own sources, and of what \
     `archives` and `link` name";
 const OWN_HINT: &str = "with `rdc = false` a source has only the device functions that are in it and in its headers; \
-    set `rdc = true` to call those of other sources";
+    if another source of the module defines the function, set `rdc = true`, else define or include it";
+const ONLY_HINT: &str = "with `rdc = false` a source has only the device functions that are in it and in its headers: check the name and the \
+    arguments of the call, or include the definition";
 pub(crate) const APART_HINT: &str = "set `rdc = false`, so that each source has device functions of its own, or declare the functions \
     of headers `static` or `inline`";
 const SOURCE_HINT: &str = "set `images = \"source\"`, so that each source has images and device functions of its own, or \
     declare the functions of headers `static` or `inline`";
 const SHARED_HINT: &str = "kernels and variables belong to the image, also with `rdc = false`: declare them `static`, or set \
     `images = \"source\"`";
+
+/// Returns the hint for functions that no source defines for itself, if each has only its own.
+pub(crate) fn own_hint(module: &Module) -> &'static str {
+    match module.sources.len() {
+        1 => ONLY_HINT,
+        _ => OWN_HINT,
+    }
+}
 
 impl Context<'_> {
     /// Returns the vendor's device libraries for `target`; nothing if the language does not join them here.
@@ -195,7 +205,7 @@ impl Context<'_> {
             undefined: match module.language {
                 Language::OpenMp if target.triple.is_cpu() => CRATES_HINT,
                 Language::OpenMp => GPU_HINT,
-                Language::Hip | Language::Cuda if !module.rdc => OWN_HINT,
+                Language::Hip | Language::Cuda if !module.rdc => own_hint(module),
                 _ if module.has_host_code => REGISTER_HINT,
                 _ => MODULE_HINT,
             },

@@ -1,6 +1,22 @@
 //! Hints for links that fail because of symbols.
 
+use offload_formats::container::kernels;
 use offload_formats::escape::{self, Colors};
+
+/// Words about undefined symbols of lld, GNU ld, nvlink and ptxas. A message of a front end (`identifier "f" is undefined`) and the
+/// command line of a linker that crashes (`--no-undefined`) are not among them.
+const UNDEFINED: &[&str] = &[
+    "undefined symbol",
+    "undefined hidden symbol",
+    "undefined protected symbol",
+    "undefined internal symbol",
+    "undefined reference",
+    "Undefined reference",
+    "Unresolved extern",
+];
+
+/// Maximum number of declarations in a hint.
+const DECLARATIONS: usize = 5;
 
 /// Hints for links that fail because of symbols; empty if there is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,16 +48,45 @@ impl SymbolHints {
         if let Some((_, hint)) = self.others.iter().find(|(word, _)| has(&[word])) {
             return (*hint).to_owned();
         }
-        // The second is of ptxas. A linker that crashes prints its command line.
-        let is_undefined = output.replace("--no-undefined", "").contains("undefined");
-        if !is_undefined && !has(&["Unresolved extern"]) {
+        if !has(UNDEFINED) {
             return String::new();
         }
         let hint = match &self.library {
             Some((prefixes, hint)) if has(prefixes) => hint,
             _ => self.undefined,
         };
-        with_code(hint, " [OFF701]")
+        match hint.is_empty() {
+            true => String::new(),
+            false => with_code(&(declarations(&output) + hint), " [OFF701]"),
+        }
+    }
+}
+
+/// Returns the declarations of the undefined functions that `output` names by their symbols, in front of a hint: ptxas and nvlink do
+/// not demangle.
+fn declarations(output: &str) -> String {
+    let mut found: Vec<String> = Vec::new();
+    for line in output.lines() {
+        // ptxas names the function in quotes, nvlink then also its file.
+        let symbol = line.split('\'').find(|word| word.starts_with("_Z"));
+        let is_undefined = UNDEFINED.iter().any(|words| line.contains(words));
+        let Some(symbol) = symbol.filter(|_| is_undefined) else {
+            continue;
+        };
+        let declaration = kernels::signature(symbol);
+        let text = format!("`{symbol}` is `{declaration}`");
+        if declaration != symbol && !found.contains(&text) {
+            found.push(text);
+        }
+    }
+    let more = found.len().saturating_sub(DECLARATIONS);
+    found.truncate(DECLARATIONS);
+    if more > 0 {
+        found.push(format!("{more} more"));
+    }
+    match found.is_empty() {
+        true => String::new(),
+        false => found.join(", ") + "; ",
     }
 }
 

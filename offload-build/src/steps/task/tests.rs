@@ -134,6 +134,41 @@ fn hints_at_undefined_symbols_that_the_program_tells_of() {
     assert!(!error.contains("hint"), "{error}");
 }
 
+/// Messages of ptxas and nvlink 13.5, and of nvcc's front end.
+#[test]
+fn says_the_declaration_of_an_undefined_function() {
+    let hints = SymbolHints {
+        undefined: "define it",
+        ..SymbolHints::default()
+    };
+    let ptxas = "ptxas fatal   : Unresolved extern function '_Z6helperiPf'\n";
+    assert_eq!(
+        hints.of(ptxas),
+        "`_Z6helperiPf` is `helper(int, float*)`; define it [OFF701]"
+    );
+    let nvlink = |symbol: &str| {
+        format!("nvlink error   : Undefined reference to '{symbol}' in '_Zk.cubin'\n")
+    };
+    assert_eq!(
+        hints.of(&[nvlink("_Z1fi"), nvlink("_ZN1n1fIiEET_S1_"), nvlink("_Z1fi")].concat()),
+        "`_Z1fi` is `f(int)`, `_ZN1n1fIiEET_S1_` is `int n::f<int>(int)`; define it [OFF701]"
+    );
+    let many: String = (0..8)
+        .map(|number| nvlink(&format!("_Z2f{number}v")))
+        .collect();
+    let hint = hints.of(&many);
+    assert!(
+        hint.contains("`_Z2f4v` is `f4()`, 3 more; define it"),
+        "{hint}"
+    );
+    assert_eq!(hints.of(&nvlink("plain")), "define it [OFF701]");
+    assert_eq!(SymbolHints::default().of(ptxas), "");
+    assert_eq!(
+        hints.of("k.cu(1): error: identifier \"f\" is undefined\n"),
+        ""
+    );
+}
+
 #[test]
 fn runs_without_a_launcher_that_leaves_no_dependencies() {
     let bench = Bench::new("launched");
