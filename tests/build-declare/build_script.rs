@@ -145,8 +145,66 @@ fn leaves_tables_of_targets_alone_that_a_variable_leaves_out() {
     let error = package.fails(&mut package.script());
     assert_eq!(
         error,
-        "[package.metadata.offload.target.\"gfx90b\"]: `gfx90b` is not one of `targets`"
+        "[package.metadata.offload.target.\"gfx90b\"]: `gfx90b` is not one of `targets`; did you mean `gfx90a`?"
     );
+}
+
+#[test]
+fn takes_tables_of_targets_that_a_variable_may_add() {
+    let keys = "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\ntargets = [\"sm_80\"]\n";
+    let package = |target: &str, listed: &str| {
+        let package = Package::new("")?;
+        package.put(
+            "kernels/k.cu",
+            "extern \"C\" __attribute__((global)) void k(int *x) { *x = LOAD; }\n",
+        );
+        let table =
+            format!("[package.metadata.offload.target.{target}]\ndefine = {{ LOAD = 2 }}\n");
+        let keys = keys.replace("\"sm_80\"", listed);
+        let keys = format!(
+            "{keys}flags = [\"-nogpuinc\", \"-nogpulib\"]\ndefine = {{ LOAD = 1 }}\n{table}"
+        );
+        let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
+        package.put("Cargo.toml", &format!("{manifest}{keys}"));
+        Some(package)
+    };
+    let plan = |package: &Package, capability: &str| {
+        let mut script = package.script();
+        text(&script.env("CUDA_COMPUTE_CAP", capability).output().unwrap())
+    };
+    let Some(sm_90) = package("compute_90", "\"compute_80\"") else {
+        return;
+    };
+    let warning = "cargo::warning=[package.metadata.offload.target.\"compute_90\"] has no effect: `compute_90` is not one of `targets`, \
+                   and no variable adds it to this build\n";
+    let without = plan(&sm_90, "");
+    assert!(without.contains(warning), "{without}");
+    let with = plan(&sm_90, "90");
+    assert!(!with.contains("has no effect"), "{with}");
+    // `native` is replaced on each machine by its own GPU.
+    let native = package("compute_90", "\"compute_80\", \"native\"").unwrap();
+    let without = text(
+        native
+            .script()
+            .env("DOCS_RS", "1")
+            .output()
+            .as_ref()
+            .unwrap(),
+    );
+    assert!(!without.contains("has no effect"), "{without}");
+    for (target, hint) in [
+        ("sm_9O", "; did you mean `sm_90`?"),
+        ("sm_99", "; did you mean `sm_89`?"),
+        ("gfx90a", ""),
+        ("native", ""),
+    ] {
+        let package = package(target, "\"sm_80\"").unwrap();
+        let error = package.fails(&mut package.script());
+        let expected = format!(
+            "[package.metadata.offload.target.{target:?}]: `{target}` is not one of `targets`{hint}"
+        );
+        assert_eq!(error, expected);
+    }
 }
 
 #[test]

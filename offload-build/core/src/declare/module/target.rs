@@ -189,16 +189,41 @@ pub(super) fn targets(
         }
         targets.push(target);
     }
-    for name in settings.targets.names() {
-        // What a layer lists, a variable or a profile may leave out of this build.
-        if !settings.listed.contains(name) {
-            let hint = nearest(name, settings.listed.iter().map(String::as_str));
+    Ok(targets)
+}
+
+/// Returns warnings about tables of targets that no layer lists: a variable may add these targets in other builds.
+///
+/// # Errors
+///
+/// If no variable can, because there is no such GPU, or none of `language`.
+pub(super) fn unlisted(settings: &Settings, language: Language) -> Result<Vec<String>, Error> {
+    let mut warnings = Vec::new();
+    // What a layer lists, a variable or a profile may leave out of this build.
+    let names = settings.targets.names();
+    for name in names.filter(|name| !settings.listed.contains(*name)) {
+        let place = format!("[package.metadata.offload.target.{name:?}]");
+        let target = Target::parse(name).ok();
+        let target = target.filter(|target| target.is_target_of(language));
+        let is_known = |target: &Target| !target.triple.is_cpu() && target.doubt().is_none();
+        if !target.as_ref().is_some_and(is_known) {
+            let mut hint = nearest(name, settings.listed.iter().map(String::as_str));
+            let near = target.and_then(|_| spelling::nearest_processor(name));
+            if let Some(near) = near.filter(|_| hint.is_empty()) {
+                hint = format!("; did you mean `{near}`?");
+            }
             return Err(Error::new(format_args!(
-                "[package.metadata.offload.target.{name:?}]: `{name}` is not one of `targets`{hint}"
+                "{place}: `{name}` is not one of `targets`{hint}"
             )));
         }
+        // `native` is another GPU on each machine.
+        if !settings.listed.contains("native") {
+            warnings.push(format!(
+                "{place} has no effect: `{name}` is not one of `targets`, and no variable adds it to this build"
+            ));
+        }
     }
-    Ok(targets)
+    Ok(warnings)
 }
 
 #[cfg(test)]
