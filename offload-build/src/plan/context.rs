@@ -1,7 +1,6 @@
 //! Values that the plan of every module is made from, and the compile of a source.
 
 use crate::inputs::libraries::Libraries;
-use crate::plan::device_link::own_hint;
 use crate::steps::image_library::ImageLibrary;
 use crate::steps::kernel_headers;
 use crate::steps::task::finish::Finish;
@@ -44,6 +43,11 @@ const ROCM_LIBRARY: &str = "this header is part of a library of ROCm: install it
 /// The hint for a call of a dependent template, which clang reads as two comparisons.
 const TEMPLATE: &str = "nvcc accepts `T::cast<n>(x)` where `T` is dependent: set `compiler = \"nvcc\"`, or write \
     `T::template cast<n>(x)`, which both accept";
+
+const OWN_HINT: &str = "with `rdc = false` a source has only the device functions that are in it and in its headers; \
+    if another source of the module defines the function, set `rdc = true`, else define or include it";
+const ONLY_HINT: &str = "with `rdc = false` a source has only the device functions that are in it and in its headers: check the name and the \
+    arguments of the call, or include the definition";
 
 /// Hints for headers that are missing.
 const FOR_HIP: &[(&str, &str)] = &[
@@ -174,6 +178,14 @@ impl<'a> Side<'a> {
             Self::Host(what_for) => (&module.own, what_for),
             Self::Device(target) => (&target.own, target.written.as_str()),
         }
+    }
+}
+
+/// Returns the hint for functions that no source defines for itself, if each has only its own.
+pub(crate) fn own_hint(module: &Module) -> &'static str {
+    match module.sources.len() {
+        1 => ONLY_HINT,
+        _ => OWN_HINT,
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::device_link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
 use crate::generate::SourceName;
 use crate::plan::code_options::CodeOptions;
-use crate::plan::context::Context;
+use crate::plan::context::{Context, own_hint};
 use crate::steps::task::finish::Finish;
 use crate::steps::task::joined::{self, Joined};
 use crate::steps::task::{SymbolHints, Task};
@@ -29,24 +29,12 @@ const REGISTER_HINT: &str = "device functions of other crates are found when bot
     and offload-link is Cargo's linker";
 const MODULE_HINT: &str = "a module without host code has only the device functions of its own sources, and of what \
     `archives` and `link` name";
-const OWN_HINT: &str = "with `rdc = false` a source has only the device functions that are in it and in its headers; \
-    if another source of the module defines the function, set `rdc = true`, else define or include it";
-const ONLY_HINT: &str = "with `rdc = false` a source has only the device functions that are in it and in its headers: check the name and the \
-    arguments of the call, or include the definition";
 pub(crate) const APART_HINT: &str = "set `rdc = false`, so that each source has device functions of its own, or declare the functions \
     of headers `static` or `inline`";
 const SOURCE_HINT: &str = "set `images = \"source\"`, so that each source has images and device functions of its own, or \
     declare the functions of headers `static` or `inline`";
 const SHARED_HINT: &str = "kernels and variables belong to the image, also with `rdc = false`: declare them `static`, or set \
     `images = \"source\"`";
-
-/// Returns the hint for functions that no source defines for itself, if each has only its own.
-pub(crate) fn own_hint(module: &Module) -> &'static str {
-    match module.sources.len() {
-        1 => ONLY_HINT,
-        _ => OWN_HINT,
-    }
-}
 
 impl Context<'_> {
     /// Returns the vendor's device libraries for `target`; nothing if the language does not join them here.
