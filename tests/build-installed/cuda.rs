@@ -218,16 +218,30 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
     assert!(error.contains(hint), "{error}");
     let hint = "\nhint: nvcc accepts `T::cast<n>(x)` where `T` is dependent: set `compiler = \"nvcc\"`, or write \
         `T::template cast<n>(x)`, which both accept\n";
-    for argument in ["2", "n"] {
+    // Where clang sees that a template is meant, and where it reads two comparisons.
+    for (call, message) in [
+        (
+            "Cast<n>::cast<2>(1)",
+            "missing 'template' keyword prior to dependent template name",
+        ),
+        (
+            "Cast<n>::cast<n>(1)",
+            "missing 'template' keyword prior to dependent template name",
+        ),
+        (
+            "1 + T::cast<n>(1)",
+            "reference to overloaded function could not be resolved",
+        ),
+    ] {
         let source = format!(
-            "template <int n> struct Cast {{ template <int m> static __device__ int cast(int *x) {{ return *x * m; }}\n\
-             template <int m> static __device__ int cast(long *x) {{ return *x * m; }} }};\n\
-             template <int n> __global__ void k(int *x) {{ *x = Cast<n>::cast<{argument}>(x); }}\n\
-             template __global__ void k<1>(int *);\n"
+            "template <int n> struct Cast {{ template <int m> static __device__ int cast(int x) {{ return x * m; }}\n\
+             template <int m> static __device__ int cast(long x) {{ return x * m; }} }};\n\
+             template <int n, class T> __global__ void k(int *x) {{ *x = {call}; }}\n\
+             template __global__ void k<1, Cast<1>>(int *);\n"
         );
         package.put("kernels/k.cu", &source);
         let error = package.fails(&mut script);
-        assert!(error.contains(hint), "{error}");
+        assert!(error.contains(message) && error.contains(hint), "{error}");
     }
     let source = "template <class T> struct View { View(T); };\n__attribute__((host)) View(long) -> View<long>;\n\
         extern \"C\" __global__ void k(int *x) { *x = 1; }\n";
