@@ -420,6 +420,14 @@ fn says_how_to_install_device_libraries_that_clang_misses() {
         return;
     }
     device_libraries::put(&package.at("rocm/amdgcn/bitcode"), "");
+    if support::tool("llvm22", &["clang-22"]).is_some() {
+        let mut script = build(&package);
+        script.env("ROCM_PATH", package.at("rocm"));
+        script.env("HIP_DEVICE_LIB_PATH", package.at("rocm/amdgcn/bitcode"));
+        let error = package.fails(script.env("OFFLOAD_COMPILER", "clang-22"));
+        let hint = "\nhint: set `flags = [\"-mcode-object-version=5\"]`, or `compiler = \"clang-19\"`, or install ROCm 6.3 or later";
+        assert!(error.contains(hint), "{error}");
+    }
     declare(
         &package,
         &ONE.replace("gfx1100", "gfx1201\"]\nflags = [\"-mcode-object-version=5"),

@@ -429,6 +429,56 @@ fn builds_with_nvcc_what_has_only_static_kernels() {
     }
 }
 
+/// As the programs of benchmark suites with dynamic parallelism.
+#[test]
+fn builds_with_nvcc_kernels_that_launch_kernels() {
+    let Some(nvcc) = support::tool("cuda", &["nvcc"]) else {
+        return;
+    };
+    let Some(package) = package("cu", CUDA) else {
+        return;
+    };
+    package.put(
+        "kernels/k.cu",
+        "__global__ void child(int *x) { *x = 1; }\n\
+         __global__ void parent(int *x) { child<<<1, 1>>>(x); }\n\
+         extern \"C\" int launch(int *x) { parent<<<1, 1>>>(x); return 0; }\n",
+    );
+    let script = |compiler: Option<&Path>, rdc| {
+        declare(&package, &format!("{CUDA}rdc = {rdc}\n"));
+        let mut script = package.script();
+        script.env("PATH", std::env::var_os("PATH").unwrap());
+        if let Some(compiler) = compiler {
+            script.env("OFFLOAD_COMPILER", compiler);
+        }
+        script
+    };
+    let told = text(&script(Some(&nvcc), true).output().unwrap());
+    let main = "fn main() {\n\
+        unsafe { launch(std::ptr::null_mut()) };\n\
+        println!(\"{}\", kernels::find_kernel(\"parent\").is_some());\n\
+        }";
+    let program = program(&package, &told, main, Path::new(""));
+    assert_eq!(support::run(&mut Command::new(program)), "true\n");
+    // The device's runtime is the module's own, too: its names end as those of the module.
+    let names = defined(&package);
+    let runtime = |name: &&String| name.contains("cuda_device_runtime");
+    assert!(names.iter().any(|name| runtime(&name)), "{names:?}");
+    for name in names.iter().filter(runtime) {
+        assert!(name.ends_with('!'), "{name}");
+    }
+    let hint = "hint: kernels that launch kernels need NVIDIA's compiler and linker: set `compiler = \"nvcc\"` and `rdc = true`";
+    let error = package.fails(&mut script(Some(&nvcc), false));
+    assert!(error.contains(hint), "{error}");
+    let apart = "__device__ int twice(int x);\n__global__ void k(int *x) { *x = twice(*x); }\n\
+                 extern \"C\" int launch(int *x) { k<<<1, 1>>>(x); return 0; }\n";
+    package.put("kernels/k.cu", apart);
+    let error = package.fails(&mut script(Some(&nvcc), false));
+    let hint = "hint: with `rdc = false` a source has only the device functions that are in it and in its headers; \
+                set `rdc = true` to call those of other sources";
+    assert!(error.contains(hint), "{error}");
+}
+
 /// As CUDA's sources have kernels from a compute capability on.
 #[test]
 fn tells_which_kernels_one_target_lacks() {

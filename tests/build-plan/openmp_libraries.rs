@@ -318,3 +318,23 @@ fn links_libraries_that_one_target_names() {
     let error = package.fails(&mut script(&package, None));
     assert_eq!(error, "Cargo.toml:10:1: `none.bc`: no such file [OFF506]");
 }
+
+#[test]
+fn says_what_clang_fails_for_in_declared_arrays() {
+    let Some(package) = package() else {
+        return;
+    };
+    let source = |values: &str| {
+        let source = "#pragma omp begin declare target\nextern int table[16];\n#pragma omp end declare target\n\
+                      int table[16] = VALUES;\nint run(int x) {\n#pragma omp target map(tofrom : x)\n  x += table[1];\n  return x;\n}\n";
+        package.put("kernels/k.c", &source.replace("VALUES", values));
+    };
+    source("{1, 2}");
+    let error = package.fails(&mut script(&package, None));
+    let hint = "\nhint: clang fails for some arrays with fewer initial values than elements that are declared before they are defined: \
+                give each element a value (`{[0 ... 15] = 0}`), or none";
+    assert!(error.contains(hint), "{error}");
+    source("{[0 ... 15] = 0}");
+    text(&script(&package, None).output().unwrap());
+    assert!(image(&package, "gfx90a").is_file());
+}

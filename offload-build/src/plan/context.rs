@@ -24,6 +24,9 @@ use offload_formats::escape::Colors;
 use offload_formats::md5::Md5;
 use std::path::{Path, PathBuf};
 
+pub(crate) const LAUNCH_HINT: &str = "kernels that launch kernels need NVIDIA's compiler and linker: set `compiler = \"nvcc\"` and \
+    `rdc = true`";
+
 /// The hint for a header of CUDA's libraries for C++, which CUDA's own headers include, too.
 const CCCL: &str = "this header is part of CCCL, which some installations of CUDA lack: install it with the toolkit's \
     installer, or copy the headers of PyPI's `nvidia-cuda-cccl` to the toolkit's `include`";
@@ -48,6 +51,15 @@ const OWN_HINT: &str = "with `rdc = false` a source has only the device function
     if another source of the module defines the function, set `rdc = true`, else define or include it";
 const ONLY_HINT: &str = "with `rdc = false` a source has only the device functions that are in it and in its headers: check the name and the \
     arguments of the call, or include the definition";
+
+/// clang gives such an array another type where it is defined, and does not find the one of its declaration again.
+const INITIAL_HINT: &str = "clang fails for some arrays with fewer initial values than elements that are declared before they are \
+    defined: give each element a value (`{[0 ... 15] = 0}`), or none";
+const FOR_OPENMP: &[(&str, &str)] = &[
+    // Of clang 19 and 22.
+    ("Offloading entry for declare target variable", INITIAL_HINT),
+    ("offloading entry for declare target variable", INITIAL_HINT),
+];
 
 /// Hints for headers that are missing.
 const FOR_HIP: &[(&str, &str)] = &[
@@ -88,6 +100,7 @@ const FOR_CUDA: &[(&str, &str)] = &[
     ("fatal error: 'nccl", NVIDIA_LIBRARY),
     ("fatal error: cudnn", NVIDIA_LIBRARY),
     ("fatal error: 'cudnn", NVIDIA_LIBRARY),
+    ("kernel launch from __device__ or __global__", LAUNCH_HINT),
     (
         "call to __device__ function from __host__ function",
         "nvcc accepts such calls: set `compiler = \"nvcc\"` for a module of these sources, or put the host function into \
@@ -290,6 +303,7 @@ impl Context<'_> {
             others: match module.language {
                 Language::Cuda => FOR_CUDA,
                 Language::Hip => FOR_HIP,
+                Language::OpenMp => FOR_OPENMP,
                 _ => &[],
             },
             // Its compiles run ptxas, which reports undefined functions.

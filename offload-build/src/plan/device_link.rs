@@ -3,7 +3,7 @@
 use crate::device_link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
 use crate::generate::SourceName;
 use crate::plan::code_options::CodeOptions;
-use crate::plan::context::{Context, own_hint};
+use crate::plan::context::{Context, LAUNCH_HINT, own_hint};
 use crate::steps::task::finish::Finish;
 use crate::steps::task::joined::{self, Joined};
 use crate::steps::task::{SymbolHints, Task};
@@ -203,7 +203,10 @@ impl Context<'_> {
                 Language::Hip | Language::Cuda => APART_HINT,
                 _ => "",
             },
-            others: &[],
+            others: match module.language {
+                Language::Cuda => &[("__cudaCDP2", LAUNCH_HINT)],
+                _ => &[],
+            },
         }
     }
 }

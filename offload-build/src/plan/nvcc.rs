@@ -20,10 +20,13 @@ use offload_build_core::error::Error;
 use offload_build_core::files;
 use offload_build_core::process::launcher::Start;
 use offload_formats::registration::HostFormat;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 const NVCC_HINT: &str = "`nvcc` makes a host function of each `__device__` function: declare those of headers `static` or \
     `inline`";
+const RUNTIME_HINT: &str = "kernels that launch kernels need CUDA's device runtime: install it with the toolkit's installer, or \
+    copy `libcudadevrt.a` of PyPI's `nvidia-cuda-runtime` to the toolkit's `lib64`";
 
 /// Plans a module, which has an image for each of its targets.
 pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<Target>), Error> {
@@ -79,8 +82,14 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         out: context.out.to_owned(),
     };
     let object = folder.join("module.o");
+    // The archive's member joins only if the device link took its device code, for kernels that launch kernels. It finds the
+    // registration in here, under names that are then the module's own.
+    let runtime = linked.as_ref().and(context.cuda_device_runtime);
+    let runtime = runtime.map(|folder| folder.join("libcudadevrt.a"));
+    let runtime = runtime.filter(|library| library.is_file());
     let first = [description.output.clone()].into_iter().chain(linked);
-    let mut join = context.join(&module.name, first.chain(objects).collect(), &object);
+    let inputs = first.chain(objects).chain(runtime).collect();
+    let mut join = context.join(&module.name, inputs, &object);
     join.hints.duplicate = NVCC_HINT;
     stages.extend([
         vec![keyed(description)],
@@ -103,6 +112,13 @@ fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> T
         &files::part(&output),
         &context.compiler.version,
     );
+    // nvcc names the library itself, but knows one folder.
+    let runtime = context.cuda_device_runtime.map(|folder| {
+        let mut search = OsString::from("-L");
+        search.push(folder);
+        search
+    });
+    let command = command.args(runtime);
     Task {
         title: "device link for all targets".to_owned(),
         commands: vec![command],
@@ -117,7 +133,7 @@ fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> T
             library: None,
             undefined: "device functions of other crates are found by clang: without `compiler`, with `register = \"deferred\"`",
             duplicate: APART_HINT,
-            others: &[],
+            others: &[("__cudaCDP2", RUNTIME_HINT)],
         },
     }
 }

@@ -66,6 +66,9 @@ pub(crate) fn device_library_hint(error: &str) -> Option<String> {
     if what.starts_with(" for gfx") {
         return Some("the device libraries are older than this processor: install a newer ROCm, or remove it from `targets`".to_owned());
     }
+    if what.starts_with(" for ABI version 6") {
+        return Some("set `flags = [\"-mcode-object-version=5\"]`, or `compiler = \"clang-19\"`, or install ROCm 6.3 or later".to_owned());
+    }
     what.starts_with(';').then(|| {
         format!(
             "{} or name their folder by HIP_DEVICE_LIB_PATH\n\
