@@ -86,7 +86,6 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     // registration in here, under names that are then the module's own.
     let runtime = linked.as_ref().and(context.cuda_device_runtime);
     let runtime = runtime.map(|folder| folder.join("libcudadevrt.a"));
-    let runtime = runtime.filter(|library| library.is_file());
     let first = [description.output.clone()].into_iter().chain(linked);
     let inputs = first.chain(objects).chain(runtime).collect();
     let mut join = context.join(&module.name, inputs, &object);
