@@ -470,13 +470,6 @@ fn builds_with_nvcc_kernels_that_launch_kernels() {
     let hint = "hint: kernels that launch kernels need NVIDIA's compiler and linker: set `compiler = \"nvcc\"` and `rdc = true`";
     let error = package.fails(&mut script(Some(&nvcc), false));
     assert!(error.contains(hint), "{error}");
-    let apart = "__device__ int twice(int x);\n__global__ void k(int *x) { *x = twice(*x); }\n\
-                 extern \"C\" int launch(int *x) { k<<<1, 1>>>(x); return 0; }\n";
-    package.put("kernels/k.cu", apart);
-    let error = package.fails(&mut script(Some(&nvcc), false));
-    let hint = "hint: with `rdc = false` a source has only the device functions that are in it and in its headers; \
-                set `rdc = true` to call those of other sources";
-    assert!(error.contains(hint), "{error}");
 }
 
 /// As CUDA's sources have kernels from a compute capability on.
