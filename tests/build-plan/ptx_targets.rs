@@ -262,7 +262,7 @@ fn refuses_ptx_that_the_driver_would_not_load() {
     };
     let error = package.fails(&mut package.script());
     let expected = "images of `kernels`: compute_80: target/build/pack-0123/out/offload/kernels/compute_80/image: \
-                    image does not define _Z5twicei";
+                    image does not define _Z5twicei (`twice(int)`)";
     assert_eq!(error, expected);
     // Nor is there such a target where the host starts kernels by the runtime of another language.
     declare(
