@@ -444,16 +444,14 @@ fn builds_with_nvcc_kernels_that_launch_kernels() {
          __global__ void parent(int *x) { child<<<1, 1>>>(x); }\n\
          extern \"C\" int launch(int *x) { parent<<<1, 1>>>(x); return 0; }\n",
     );
-    let script = |compiler: Option<&Path>, rdc| {
+    let script = |rdc| {
         declare(&package, &format!("{CUDA}rdc = {rdc}\n"));
         let mut script = package.script();
         script.env("PATH", std::env::var_os("PATH").unwrap());
-        if let Some(compiler) = compiler {
-            script.env("OFFLOAD_COMPILER", compiler);
-        }
+        script.env("OFFLOAD_COMPILER", &nvcc);
         script
     };
-    let told = text(&script(Some(&nvcc), true).output().unwrap());
+    let told = text(&script(true).output().unwrap());
     let main = "fn main() {\n\
         unsafe { launch(std::ptr::null_mut()) };\n\
         println!(\"{}\", kernels::find_kernel(\"parent\").is_some());\n\
@@ -468,7 +466,7 @@ fn builds_with_nvcc_kernels_that_launch_kernels() {
         assert!(name.ends_with('!'), "{name}");
     }
     let hint = "hint: kernels that launch kernels need NVIDIA's compiler and linker: set `compiler = \"nvcc\"` and `rdc = true`";
-    let error = package.fails(&mut script(Some(&nvcc), false));
+    let error = package.fails(&mut script(false));
     assert!(error.contains(hint), "{error}");
 }
 
