@@ -115,7 +115,7 @@ fn makes_hip_of_any_folder() {
         [[package.metadata.offload.module]]\nname = \"linked\"\nrdc = true\n\
         [[package.metadata.offload.module]]\nname = \"hosted\"\nhost = true\n\
         [[package.metadata.offload.module]]\nname = \"linked_hosted\"\nhost = true\nrdc = true\n";
-    for (word, clang) in [("llvm19", "clang-19"), ("llvm22", "clang-22")] {
+    for (word, clang) in support::share([("llvm19", "clang-19"), ("llvm22", "clang-22")], 1, 2) {
         let (Some(compiler), Some(package)) = (support::tool(word, &[clang]), package(modules))
         else {
             continue;

@@ -166,7 +166,7 @@ fn reads_what_nvcc_compresses() {
         (debugged, "", vec![cubin(LZ4)]),
         (only_ptx, "", vec![ptx(LZ4)]),
     ];
-    for ((names, more), compress, expected) in cases {
+    for ((names, more), compress, expected) in support::share(cases, 0, 2) {
         let compress = match compress {
             "" => String::new(),
             compress => format!("compress = \"{compress}\"\n"),

@@ -258,7 +258,7 @@ fn finds_the_kernels_of_a_library_that_the_program_depends_on() {
     if !ready() {
         return;
     }
-    for mode in [Mode::Complete, Mode::Deferred] {
+    for mode in support::share([Mode::Complete, Mode::Deferred], 1, 2) {
         for (linker, (_, flags)) in some_shapes() {
             let text = stdout(&succeed(&mut cargo(
                 "openmp-library",

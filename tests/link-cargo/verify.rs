@@ -97,7 +97,9 @@ fn library(folder: &Folder, clang: &Path, flags: &[&str]) {
 #[test]
 fn finds_nothing_in_libraries_of_clang() {
     let folder = Folder::new();
-    for (word, name) in [("llvm19", "clang-19"), ("llvm22", "clang-22")] {
+    for (word, name) in
+        crate::support::share([("llvm19", "clang-19"), ("llvm22", "clang-22")], 1, 2)
+    {
         let Some(clang) = tool(word, &[name]) else {
             continue;
         };
@@ -184,7 +186,9 @@ const DEVICE_CODE: [&str; 10] = [
 #[test]
 fn finds_bundles_that_the_linker_wrapper_does_not_align() {
     let folder = Folder::new();
-    for (word, name) in [("llvm19", "clang-19"), ("llvm22", "clang-22")] {
+    for (word, name) in
+        crate::support::share([("llvm19", "clang-19"), ("llvm22", "clang-22")], 0, 2)
+    {
         let Some(clang) = tool(word, &[name]) else {
             continue;
         };

@@ -427,7 +427,7 @@ fn prints_the_device_links_that_llvm_19_prints() {
 
 #[test]
 fn links_hip_code_of_several_files_by_either_way() {
-    for release in [19, 22] {
+    for release in crate::support::share([19, 22], 1, 2) {
         let Some(project) = Project::new(release) else {
             return;
         };
@@ -504,7 +504,7 @@ fn offload_binary(file: &[u8]) -> &[u8] {
 
 #[test]
 fn packs_the_images_of_cpus_as_llvm_does() {
-    for release in [19, 22] {
+    for release in crate::support::share([19, 22], 0, 2) {
         let Some(project) = Project::new(release) else {
             return;
         };
@@ -538,7 +538,7 @@ fn cuda() -> Option<PathBuf> {
 fn links_cuda_code_of_several_files_by_either_way() {
     let Some(cuda) = cuda() else { return };
     let kernels = ["first", "second"];
-    for release in [19, 22] {
+    for release in crate::support::share([19, 22], 1, 2) {
         let Some(project) = Project::new(release) else {
             return;
         };
@@ -745,7 +745,7 @@ fn links_ptx_and_cubins_together() {
 
 #[test]
 fn makes_bitcode_or_links_without_lto_where_that_is_asked_for() {
-    for release in [19, 22] {
+    for release in crate::support::share([19, 22], 0, 2) {
         let Some(project) = Project::new(release) else {
             return;
         };
@@ -789,7 +789,7 @@ fn makes_bitcode_or_links_without_lto_where_that_is_asked_for() {
 #[test]
 fn takes_bitcode_that_the_command_line_names() {
     let target = format!("{AMD}=b.bc");
-    for release in [19, 22] {
+    for release in crate::support::share([19, 22], 1, 2) {
         let Some(project) = Project::new(release) else {
             return;
         };

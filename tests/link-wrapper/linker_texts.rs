@@ -34,7 +34,7 @@ fn device_texts(place: &Place, name: &str, source: &str, args: &[&str], extensio
 
 #[test]
 fn links_llvm_ir_and_assembly_for_devices() {
-    for release in ["llvm19", "llvm22"] {
+    for release in crate::support::share(["llvm19", "llvm22"], 1, 2) {
         let Some(place) = Place::new(release) else {
             continue;
         };
