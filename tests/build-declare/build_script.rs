@@ -179,6 +179,9 @@ fn takes_tables_of_targets_that_a_variable_may_add() {
                    and no variable adds it to this build\n";
     let without = plan(&sm_90, "");
     assert!(without.contains(warning), "{without}");
+    // Code asks for it in each build.
+    let known = "cargo::rustc-check-cfg=cfg(offload_target_compute_90)\n";
+    assert!(without.contains(known), "{without}");
     let with = plan(&sm_90, "90");
     assert!(!with.contains("has no effect"), "{with}");
     // `native` is replaced on each machine by its own GPU.

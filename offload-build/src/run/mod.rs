@@ -54,8 +54,10 @@ impl<'a> Run<'a> {
         let mut cfg_names = BTreeSet::new();
         let native = Native::new(environment);
         for settings in modules::effective(environment, declared)? {
-            let listed = settings.listed.iter();
-            cfg_names.extend(listed.filter_map(|text| Some(Target::parse(text).ok()?.cfg_name())));
+            // A variable may add a target that only a table names.
+            let tables = settings.targets.names();
+            let named = settings.listed.iter().map(String::as_str).chain(tables);
+            cfg_names.extend(named.filter_map(|text| Some(Target::parse(text).ok()?.cfg_name())));
             if Module::is_off(&settings, environment) {
                 off.push(Module::name(&settings).to_owned());
                 continue;
