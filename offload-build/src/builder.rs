@@ -236,6 +236,16 @@ impl Build {
         self.list("exclude", exclude)
     }
 
+    /// Patterns of kernels that some targets may lack.
+    #[must_use]
+    pub fn optional_kernels<S: Into<String>>(
+        mut self,
+        kernels: impl IntoIterator<Item = S>,
+    ) -> Self {
+        optional_kernels(&mut self.declared.own, kernels);
+        self
+    }
+
     /// Libraries of device code to link: archives of bundles or of one target, by path.
     #[must_use]
     pub fn archives<S: Into<String>>(self, archives: impl IntoIterator<Item = S>) -> Self {
@@ -417,6 +427,16 @@ impl TargetBuild {
         self
     }
 
+    /// Patterns of kernels that this target may lack.
+    #[must_use]
+    pub fn optional_kernels<S: Into<String>>(
+        mut self,
+        kernels: impl IntoIterator<Item = S>,
+    ) -> Self {
+        optional_kernels(&mut self.0, kernels);
+        self
+    }
+
     /// Libraries of device code for this target, after those of the module, by path.
     #[must_use]
     pub fn archives<S: Into<String>>(mut self, archives: impl IntoIterator<Item = S>) -> Self {
@@ -438,6 +458,15 @@ fn define(settings: &mut Settings, name: &str, value: &str) {
     settings.set("define", Setting::Map(map), "Build::define");
 }
 
+fn optional_kernels<S: Into<String>>(
+    settings: &mut Settings,
+    kernels: impl IntoIterator<Item = S>,
+) {
+    let kernels = kernels.into_iter().map(Into::into).collect();
+    let method = "Build::optional_kernels";
+    settings.set("optional-kernels", Setting::List(kernels), method);
+}
+
 fn list<S: Into<String>>(
     settings: &mut Settings,
     name: &'static str,
@@ -450,6 +479,16 @@ fn list<S: Into<String>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sets_kernels_that_one_target_may_lack() {
+        let target = TargetBuild::default().optional_kernels(["wmma_*"]);
+        assert_eq!(target.0.list("optional-kernels"), ["wmma_*"]);
+        assert_eq!(
+            target.0.origin("optional-kernels"),
+            "Build::optional_kernels"
+        );
+    }
 
     #[test]
     fn has_a_method_for_every_key() {

@@ -595,7 +595,7 @@ fn names_the_line_of_a_wrong_manifest() {
     );
     assert_eq!(
         fails("[package.metadata.offload.target.sm_80]\nflag = 1\n"),
-        "Cargo.toml:7:1: unknown key `flag`; did you mean `flags`? [OFF501]\nhint: the keys are `archives`, `link`, `define`, `flags`, `exclude`"
+        "Cargo.toml:7:1: unknown key `flag`; did you mean `flags`? [OFF501]\nhint: the keys are `archives`, `link`, `define`, `flags`, `exclude`, `optional-kernels`"
     );
     let expected = "expected a processor (`gfx90a`, `sm_80`) or a host triple";
     assert_eq!(

@@ -19,6 +19,7 @@ mod linked_images;
 mod machine_code;
 mod nvcc_registration;
 mod openmp_libraries;
+mod optional_kernels;
 mod prebuilt;
 mod ptx_targets;
 mod rust_kernels;

@@ -378,7 +378,17 @@ fn keeps_the_schema_in_the_documentation() {
     let per_target = &schema["definitions"]["targets"]["additionalProperties"]["properties"];
     let mut names: Vec<&String> = per_target.as_object().unwrap().keys().collect();
     names.sort();
-    assert_eq!(names, ["archives", "define", "exclude", "flags", "link"]);
+    assert_eq!(
+        names,
+        [
+            "archives",
+            "define",
+            "exclude",
+            "flags",
+            "link",
+            "optional-kernels"
+        ]
+    );
     assert_eq!(schema["definitions"]["module"]["required"][0], "name");
 }
 

@@ -220,6 +220,12 @@ const DESCRIPTIONS: &[Row] = &[
         "Patterns of sources to leave out.",
     ),
     (
+        "optional-kernels",
+        "none",
+        GPU_IMAGES,
+        "Patterns of kernels that some targets may lack.",
+    ),
+    (
         "compiler",
         "the newest clang that supports all targets and fits the SDK",
         COMPILED,

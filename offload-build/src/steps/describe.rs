@@ -4,8 +4,9 @@ use crate::generate::{Content, Described, HostFile, Image, PartFile, Place, Ptx,
 use crate::messages::Failure;
 use crate::steps::digests::Digests;
 use crate::steps::host_objects::own::{Own, stub_of};
+use crate::steps::images::lacking::warnings_of_lacking_kernels;
 use crate::steps::images::planned::PlannedImage;
-use crate::steps::images::{Images, no_kernel, warnings_of_lacking_kernels};
+use crate::steps::images::{Images, no_kernel};
 use crate::steps::step::{Done, Made, Step};
 use crate::unpacking::unpacked_image;
 use offload_build_core::declare::language::Language;
@@ -75,7 +76,9 @@ impl Description {
         let parts: Vec<PartFile> = self.parts.iter().map(part).collect::<Result<_, Error>>()?;
         let described = self.parts.iter().zip(&parts);
         let messages = warnings_of_lacking_kernels(
-            described.map(|(part, file)| (&part.images, file.described.as_slice())),
+            described
+                .map(|(part, file)| (part.images.planned.as_slice(), file.described.as_slice())),
+            &self.skipped,
         );
         let file = HostFile::of_parts(self.module.clone(), parts, self.skipped.clone());
         if file.kernels.is_empty() && !self.has_own_kernels()? {

@@ -4,7 +4,8 @@ use crate::generate::{Content, HostFile, PartFile, Place};
 use crate::messages::Failure;
 use crate::steps::digests::Digests;
 use crate::steps::image_library::{self, ImageLibrary, LinkedContainer};
-use crate::steps::images::{Images, Packed, PartImages, no_kernel, warnings_of_lacking_kernels};
+use crate::steps::images::lacking::warnings_of_lacking_kernels;
+use crate::steps::images::{Images, Packed, PartImages, no_kernel};
 use crate::steps::placement::placement;
 use crate::steps::step::{Done, Made, Step};
 use offload_build_core::declare::language::{Container, Language};
@@ -104,7 +105,10 @@ impl Packing {
         }
         let described = checked.iter();
         let mut warnings = warnings_of_lacking_kernels(
-            described.map(|(container, _, described)| (&container.images, described.as_slice())),
+            described.map(|(container, _, described)| {
+                (container.images.planned.as_slice(), described.as_slice())
+            }),
+            &self.skipped,
         );
         let mut parts = Vec::new();
         let mut linked = Vec::new();

@@ -5,10 +5,9 @@ use crate::messages::Failure;
 use crate::steps::digests::Digests;
 use crate::steps::host_objects::entries::{Entries, EntryPlace, Named};
 use crate::steps::host_objects::own::Own;
+use crate::steps::images::lacking::warnings_of_lacking_kernels;
 use crate::steps::images::planned::PlannedImage;
-use crate::steps::images::{
-    Images, Packed, consecutive, joined, no_kernel, warnings_of_lacking_kernels,
-};
+use crate::steps::images::{Images, Packed, consecutive, joined, no_kernel};
 use crate::steps::placement::placement;
 use crate::steps::step::{Done, Made, Step};
 use offload_build_core::declare::language::Language;
@@ -132,8 +131,8 @@ impl Registration {
             kernel.stub = named.map(|named| entries.stub(named, Some(own)));
         };
         described.iter_mut().for_each(stub);
-        let lacking = [(&self.images, described.as_slice())];
-        let mut messages = warnings_of_lacking_kernels(lacking);
+        let lacking = [(self.images.planned.as_slice(), described.as_slice())];
+        let mut messages = warnings_of_lacking_kernels(lacking, &self.images.skipped);
         let packed = self.images.pack(&images)?;
         let warning = packed.warning.iter();
         messages.extend(warning.map(|text| format!("warning: {text}\n")));

@@ -28,9 +28,10 @@ const NOT_CUDA: &[Language] = &[
 const WITHOUT_TEXT: &[Language] = &[Language::Bitcode, Language::Rust, Language::Prebuilt];
 
 /// Keys, and the languages on whose modules they have no effect.
-const WITHOUT: [(&str, &[Language]); 17] = [
+const WITHOUT: [(&str, &[Language]); 18] = [
     ("sources", &[Language::Rust]),
     ("exclude", &[Language::Rust]),
+    ("optional-kernels", &[Language::OpenMp]),
     ("crate", NOT_RUST),
     ("features", NOT_RUST),
     ("default-features", NOT_RUST),

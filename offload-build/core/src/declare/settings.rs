@@ -57,6 +57,7 @@ pub const KEYS: &[Key] = &[
     key("host", Form::Flag),
     key("cudart", Form::Choice(&["shared", "static", "none"])),
     target_key("exclude", Form::List),
+    target_key("optional-kernels", Form::List),
     key("compiler", Form::Text),
     key("launcher", Form::Text),
     key(

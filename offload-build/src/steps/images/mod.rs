@@ -1,5 +1,6 @@
 //! The images of a module, together: read, checked against each other, packed in one container.
 
+pub(crate) mod lacking;
 pub(crate) mod planned;
 
 use crate::generate;
@@ -13,7 +14,7 @@ use offload_build_core::files;
 use offload_build_core::readable::Readable;
 use offload_formats::by_name::ByName;
 use offload_formats::container::fatbin::{FatbinImage, compressed_cuda_fatbin, cuda_fatbin};
-use offload_formats::container::kernels::{Argument, source_name};
+use offload_formats::container::kernels::Argument;
 use offload_formats::format::compressed_bundle::{CompressedBundleVersion, Compression};
 use offload_formats::format::hip_bundle::{self, hip_bundle};
 use offload_formats::format::pieces::{self, Piece};
@@ -152,19 +153,6 @@ impl Images {
             }
         }
         Ok(all.values().cloned().collect())
-    }
-
-    /// Returns the names of kernels that other targets have, by the target that lacks them and leaves no source out: sources may
-    /// have kernels from a compute capability on.
-    fn lacking<'a>(&'a self, kernels: &'a [Described]) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let targets = self.planned.iter().map(|image| &image.target);
-        let targets = targets.filter(|target| !target.leaves_out);
-        targets.flat_map(move |target| {
-            let lacks =
-                |kernel: &&Described| kernel.images.iter().all(|(of, _)| *of != target.written);
-            let lacking = kernels.iter().filter(lacks);
-            lacking.map(|kernel| (target.written.as_str(), kernel.name.as_str()))
-        })
     }
 
     /// Returns the PTX among them, as text that the generated file includes; `out` is `OUT_DIR`.
@@ -322,40 +310,6 @@ pub(crate) fn consecutive(binaries: &[PackedBinary]) -> Vec<Range<u64>> {
         range
     };
     binaries.iter().map(range).collect()
-}
-
-/// Returns a warning for each target that lacks kernels of `parts` of a module which other targets have: a program that runs
-/// there does not find them.
-pub(crate) fn warnings_of_lacking_kernels<'a>(
-    parts: impl IntoIterator<Item = (&'a Images, &'a [Described])>,
-) -> String {
-    let mut lacking: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (target, kernel) in parts
-        .into_iter()
-        .flat_map(|(images, kernels)| images.lacking(kernels))
-    {
-        match lacking.iter_mut().find(|(of, _)| *of == target) {
-            Some((_, kernels)) => kernels.push(kernel),
-            None => lacking.push((target, vec![kernel])),
-        }
-    }
-    let mut warnings = String::new();
-    for (target, kernels) in lacking {
-        let shown: Vec<String> = kernels
-            .iter()
-            .take(3)
-            .map(|kernel| source_name(kernel))
-            .collect();
-        let others = match kernels.len() - shown.len() {
-            0 => String::new(),
-            count => format!(" and {count} others"),
-        };
-        warnings += &format!(
-            "warning: {target} has no kernel `{}`{others}, which other targets have\n",
-            shown.join("`, `")
-        );
-    }
-    warnings
 }
 
 /// Returns the error of a module without kernels.

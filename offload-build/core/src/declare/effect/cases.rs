@@ -4,7 +4,7 @@ pub(crate) const LANGUAGES: [&str; 6] = ["openmp", "hip", "cuda", "bitcode", "pr
 
 /// A value of each key that is right somewhere, and what is wrong with it in modules of each language, in the order
 /// of [`LANGUAGES`]; nothing where it is accepted.
-pub(crate) const TABLE: [(&str, &str, [&str; 6]); 28] = [
+pub(crate) const TABLE: [(&str, &str, [&str; 6]); 29] = [
     ("language", "", [""; 6]),
     ("sources", "", [""; 6]),
     ("crate", "\"kernels\"", OF_RUST),
@@ -115,6 +115,11 @@ pub(crate) const TABLE: [(&str, &str, [&str; 6]); 28] = [
         ],
     ),
     ("exclude", "[\"b.*\"]", ["", "", "", "", "", NO_EFFECT]),
+    (
+        "optional-kernels",
+        "[\"wmma_*\"]",
+        [NO_EFFECT, "", "", "", "", ""],
+    ),
     ("compiler", "\"clang\"", NONE_OF_IMAGES),
     ("launcher", "\"ccache\"", NONE_OF_IR),
     (

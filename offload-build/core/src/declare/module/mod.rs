@@ -5,6 +5,7 @@ mod compression;
 mod flags;
 mod kernel_crate;
 mod library_names;
+mod optional_kernels;
 mod sources;
 mod target;
 
@@ -13,6 +14,7 @@ pub use crate::declare::module::compression::ImageCompression;
 pub use crate::declare::module::flags::Flags;
 pub use crate::declare::module::kernel_crate::KernelCrate;
 use crate::declare::module::kernel_crate::is_rustc;
+pub use crate::declare::module::optional_kernels::OptionalKernel;
 pub use crate::declare::module::sources::excluded;
 pub use crate::declare::module::target::Target;
 

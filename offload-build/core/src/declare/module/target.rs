@@ -3,6 +3,7 @@
 use crate::declare::language::Language;
 use crate::declare::module::flags::Flags;
 use crate::declare::module::library_names::LibraryNames;
+use crate::declare::module::optional_kernels::{OptionalKernel, optional_kernels};
 use crate::declare::settings::{Settings, nearest};
 use crate::error::Error;
 use offload_formats_core::names::{Processor, TargetId, Triple, spelling};
@@ -24,6 +25,8 @@ pub struct Target {
     pub libraries: LibraryNames,
     /// True if it does without sources that other targets have.
     pub leaves_out: bool,
+    /// Kernels that its images may lack.
+    pub optional_kernels: Vec<OptionalKernel>,
     /// Its image is PTX, which the driver compiles.
     pub is_ptx: bool,
 }
@@ -48,6 +51,7 @@ impl Target {
                 own,
                 libraries: LibraryNames::default(),
                 leaves_out: false,
+                optional_kernels: Vec::new(),
                 is_ptx: false,
             })
         };
@@ -155,6 +159,7 @@ pub(super) fn targets(
 ) -> Result<Vec<Target>, Error> {
     let written = settings.list("targets");
     let libraries = LibraryNames::new(settings, root)?;
+    let has_all = has_all_targets(settings, language);
     let mut targets: Vec<Target> = Vec::new();
     for text in written {
         let mut target =
@@ -174,7 +179,9 @@ pub(super) fn targets(
         let level = settings.text("opt-level").unwrap_or(OPT_LEVEL);
         target.own.opt_level = level.to_owned();
         target.libraries = libraries.clone();
-        if let Some(table) = settings.targets.get(text) {
+        let table = settings.targets.get(text);
+        target.optional_kernels = optional_kernels(settings, table, has_all)?;
+        if let Some(table) = table {
             for (name, value) in table.map("define").iter() {
                 target.own.define.remove(name);
                 if let Some(value) = value {
@@ -190,6 +197,17 @@ pub(super) fn targets(
         targets.push(target);
     }
     Ok(targets)
+}
+
+/// Tells whether this build has each target of `language` that a layer lists.
+fn has_all_targets(settings: &Settings, language: Language) -> bool {
+    let targets = settings.list("targets");
+    let is_here = |listed: &String| match Target::parse(listed) {
+        Ok(target) => !target.is_target_of(language) || targets.contains(listed),
+        // `native` is another GPU on each machine.
+        Err(_) => listed != "native",
+    };
+    settings.listed.iter().all(is_here)
 }
 
 /// Returns warnings about tables of targets that no layer lists: a variable may add these targets in other builds.

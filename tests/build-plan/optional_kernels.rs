@@ -1,0 +1,130 @@
+//! Kernels that a target lacks on purpose: the key `optional-kernels`, which the warning of them names.
+
+use crate::support;
+
+use std::fs;
+use support::package::{Package, text};
+
+const AMD: &str = "language = \"hip\"\nsources = [\"kernels/*.hip\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n\
+    targets = [\"gfx90a:xnack-\", \"gfx1100\", \"gfx942\"]\n";
+
+/// Two kernels that gfx942 lacks, and one that all targets have.
+const KERNELS: &str = "#define __global__ __attribute__((global))\n\
+    extern \"C\" __global__ void all(int *x) { *x = 1; }\n\
+    #ifndef __gfx942__\n\
+    extern \"C\" __global__ void more(int *x) { *x = 2; }\n\
+    template <int N> __global__ void matrix(int *x) { *x = N; }\n\
+    template __global__ void matrix<4>(int *);\n\
+    #endif\n";
+
+const TITLE: &str = "images of `kernels`:";
+
+fn package() -> Option<Package> {
+    let package = Package::new("")?;
+    fs::remove_file(package.at("kernels/k.c")).unwrap();
+    package.put("kernels/k.hip", KERNELS);
+    Some(package)
+}
+
+/// Declares `keys` and returns the warnings of a build with variables.
+fn warnings(package: &Package, keys: &str, variables: &[(&str, &str)]) -> Vec<String> {
+    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
+    package.put("Cargo.toml", &format!("{manifest}{keys}"));
+    let mut script = package.script();
+    let told = text(&script.envs(variables.iter().copied()).output().unwrap());
+    let warnings = told.lines();
+    let warnings = warnings.filter_map(|line| line.strip_prefix("cargo::warning="));
+    warnings.map(str::to_owned).collect()
+}
+
+#[test]
+fn names_the_key_that_allows_a_target_to_lack_kernels() {
+    let Some(package) = package() else { return };
+    let lacks = |kernels: &str| {
+        format!("warning: gfx942 has no kernel {kernels}, which other targets have")
+    };
+    let hint = |patterns: &str| {
+        format!(
+            "hint: if this is intended, write `optional-kernels = [{patterns}]` in [package.metadata.offload.target.\"gfx942\"]"
+        )
+    };
+    let found = warnings(&package, AMD, &[]);
+    let both = hint("\"matrix<4>\", \"more\"");
+    let first = lacks("`matrix<4>`, `more`");
+    assert_eq!(found, [TITLE, first.as_str(), both.as_str()]);
+    let starts = package.starts();
+    // As the hint says it.
+    let (_, rest) = found[2].split_once("write `").unwrap();
+    let (key, table) = rest.split_once("` in ").unwrap();
+    let table = format!("{AMD}{table}\n{key}\n");
+    assert_eq!(warnings(&package, &table, &[]), [""; 0]);
+    let one = "[package.metadata.offload.target.gfx942]\noptional-kernels = [\"mat*\"]\n";
+    let found = warnings(&package, &format!("{AMD}{one}"), &[]);
+    let (first, both) = (lacks("`more`"), hint("\"mat*\", \"more\""));
+    assert_eq!(found, [TITLE, first.as_str(), both.as_str()]);
+    // Symbols are names, too, and a pattern of the module holds for each target.
+    let module = format!("{AMD}optional-kernels = [\"_Z6matrix*\", \"more\"]\n");
+    assert_eq!(warnings(&package, &module, &[]), [""; 0]);
+    assert_eq!(package.starts(), starts, "no image changes");
+}
+
+#[test]
+fn warns_of_patterns_that_match_no_missing_kernel() {
+    let Some(package) = package() else { return };
+    let table = "[package.metadata.offload.target.gfx942]\noptional-kernels = [\"m*\", \"all\"]\n";
+    let keys = format!("{AMD}optional-kernels = [\"more\", \"none\"]\n{table}");
+    let unused = |place: &str, pattern: &str| {
+        format!(
+            "warning: Cargo.toml:{place}:1: `optional-kernels`: `{pattern}` matches no missing kernel"
+        )
+    };
+    let found = warnings(&package, &keys, &[]);
+    let expected = [TITLE.to_owned(), unused("9", "none"), unused("11", "all")];
+    assert_eq!(found, expected);
+    // Without gfx942, or with it alone, nobody knows which kernels it lacks.
+    for targets in ["gfx90a:xnack-,gfx1100", "gfx942"] {
+        let variables = [("OFFLOAD_TARGETS", targets)];
+        assert_eq!(warnings(&package, &keys, &variables), [""; 0], "{targets}");
+    }
+    // What other modules or packages may need.
+    let variables = [("OFFLOAD_OPTIONAL_KERNELS", "m*,none")];
+    assert_eq!(warnings(&package, AMD, &variables), [""; 0]);
+    let module = "[[package.metadata.offload.module]]\nname = \"kernels\"\n";
+    let found = warnings(&package, &format!("{keys}{module}"), &[]);
+    assert_eq!(found, [""; 0]);
+}
+
+#[test]
+fn does_not_warn_of_patterns_if_a_target_has_no_image() {
+    let Some(package) = package() else { return };
+    let kernels = KERNELS.replace(
+        "#ifndef __gfx942__",
+        "#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900",
+    );
+    package.put("kernels/k.cu", &kernels);
+    // Nothing assembles an image for sm_90 here.
+    let keys = "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n\
+        missing = \"skip\"\ntargets = [\"compute_80\", \"sm_90\"]\n\
+        [package.metadata.offload.target.compute_80]\noptional-kernels = [\"m*\"]\n";
+    let found = warnings(&package, keys, &[]);
+    let skipped = "module `kernels`: no image for `sm_90`: ";
+    assert!(found[0].starts_with(skipped), "{found:?}");
+    let of_key = |line: &&String| line.contains("optional-kernels");
+    assert_eq!(found.iter().filter(of_key).count(), 0, "{found:?}");
+}
+
+#[test]
+fn names_the_place_of_an_invalid_pattern_of_kernels() {
+    let Some(package) = package() else { return };
+    let keys = format!("{AMD}optional-kernels = [\"scale<int**>\"]\n");
+    package.put(
+        "Cargo.toml",
+        &format!("[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n{keys}"),
+    );
+    let error = package.fails(&mut package.script());
+    let expected = "Cargo.toml:9:1: `scale<int**>`: Pattern syntax error near position ";
+    assert!(error.starts_with(expected), "{error}");
+    let hint =
+        "\nhint: `[*]` stands for the character `*`, and `[?]` and `[[]` for the other wildcards";
+    assert!(error.ends_with(hint), "{error}");
+}
