@@ -267,6 +267,49 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
 }
 
 #[test]
+fn says_where_the_keyword_template_is_missing_before_types() {
+    let source = |call: &str, name: &str| {
+        format!(
+            "struct S {{ template <class T> __device__ T get() {{ return 1; }} template <class T> using Other = T; }};\n\
+             template <class T> __global__ void k(T t, int *x) {{ typename T::{name}<int> y = {call}<int>(); *x = y; }}\n\
+             template __global__ void k<S>(S, int *);\n"
+        )
+    };
+    let Some((package, mut script)) = package("", CUDA) else {
+        return;
+    };
+    let mut fails = |call: &str, name: &str| {
+        package.put("kernels/k.cu", &source(call, name));
+        package.fails(&mut script)
+    };
+    let hint = "\nhint: write `T::template cast<int>(x)` or `t.template cast<int>(x)` for a call, and `typename T::template \
+        Other<int>` for a type, where `T` is dependent: nvcc accepts these, too, and the type without the keyword\n";
+    for (call, name) in [("t.get", "template Other"), ("t.template get", "Other")] {
+        let error = fails(call, name);
+        let message = "error: use 'template' keyword to treat";
+        assert!(error.contains(message) && error.contains(hint), "{error}");
+    }
+    let nvcc = support::cuda_package::cuda().unwrap().join("bin/nvcc");
+    let sm_80 = CUDA.replace("compute_80", "sm_80");
+    let mut script = package.script();
+    script
+        .env("OFFLOAD_COMPILER", &nvcc)
+        .env("PATH", std::env::var_os("PATH").unwrap());
+    declare(&package, &sm_80);
+    package.put("kernels/k.cu", &source("t.get", "Other"));
+    let error = package.fails(&mut script);
+    let hint = "\nhint: if it is in a call such as `T::cast<int>(x)` or `t.cast<int>(x)`, where `T` is dependent, write \
+        `T::template cast<int>(x)` or `t.template cast<int>(x)`\n";
+    let message = "error: type name is not allowed";
+    assert!(error.contains(message) && error.contains(hint), "{error}");
+    // As the hints say.
+    package.put("kernels/k.cu", &source("t.template get", "Other"));
+    text(&script.output().unwrap());
+    package.put("kernels/k.cu", &source("t.template get", "template Other"));
+    text(&script.output().unwrap());
+}
+
+#[test]
 fn knows_functions_that_the_toolkits_headers_call() {
     let source = "extern \"C\" __global__ void k(unsigned *x, int *y) {\n\
           y[0] = __dp4a(y[1], y[2], y[3]) + __dp2a_lo(y[4], y[5], y[6]) + __dp2a_hi(y[7], y[8], y[9]);\n\

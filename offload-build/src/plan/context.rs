@@ -47,6 +47,13 @@ const ROCM_LIBRARY: &str = "this header is part of a library of ROCm: install it
 const TEMPLATE: &str = "nvcc accepts `T::cast<n>(x)` where `T` is dependent: set `compiler = \"nvcc\"`, or write \
     `T::template cast<n>(x)`, which both accept";
 
+/// The hint for a dependent template with types as arguments. nvcc requires the keyword in calls, and not in names of types.
+const TEMPLATE_OF_TYPES: &str = "write `T::template cast<int>(x)` or `t.template cast<int>(x)` for a call, and \
+    `typename T::template Other<int>` for a type, where `T` is dependent: nvcc accepts these, too, and the type without the keyword";
+/// The hint for nvcc's message about a call without the keyword, which other mistakes also cause.
+const TEMPLATE_IN_CALLS: &str = "if it is in a call such as `T::cast<int>(x)` or `t.cast<int>(x)`, where `T` is dependent, write \
+    `T::template cast<int>(x)` or `t.template cast<int>(x)`";
+
 const OWN_HINT: &str = "with `rdc = false` a source has only the device functions that are in it and in its headers; \
     if another source of the module defines the function, set `rdc = true`, else define or include it";
 const ONLY_HINT: &str = "with `rdc = false` a source has only the device functions that are in it and in its headers: check the name and the \
@@ -125,6 +132,8 @@ const FOR_CUDA: &[(&str, &str)] = &[
         "reference to overloaded function could not be resolved",
         TEMPLATE,
     ),
+    ("use 'template' keyword to treat", TEMPLATE_OF_TYPES),
+    ("type name is not allowed", TEMPLATE_IN_CALLS),
     (
         "deduction guides may only be annotated",
         "clang does not read CCCL 3.1 to 3.3: set `compiler = \"nvcc\"`, or add the folder `include/cccl` of another release, such as \
