@@ -372,6 +372,7 @@ fn says_what_a_language_does_not_take() {
     let Some(package) = package("hip", &format!("{HIP}{AMD}")) else {
         return;
     };
+    package.put("kernels/host.c", "int host(int x) { return x; }\n");
     let fails = |keys: &str| {
         declare(&package, keys);
         package.fails(&mut package.script())
@@ -426,6 +427,12 @@ fn says_what_a_language_does_not_take() {
         (
             format!("{HIP}{AMD}").replace("*.hip", "k.h"),
             "6:1: `kernels/k.h` is not a source of `hip` (`.hip`, `.cu`, `.C`, `.cc`, `.cp`, `.cpp`, `.cxx`, `.c++` are)",
+        ),
+        (
+            format!("{HIP}{AMD}").replace("*.hip", "*.c"),
+            "6:1: `kernels/host.c` is not a source of `hip` (`.hip`, `.cu`, `.C`, `.cc`, `.cp`, `.cpp`, `.cxx`, `.c++` are)\n\
+             hint: if it has device code, name it `kernels/host.hip`: kernels are C++; else compile it with the crate `cc` in the \
+             build script, and leave it out here: `exclude = [\"kernels/host.c\"]`",
         ),
         (
             "language = \"openmp\"\nsources = [\"kernels/k.hip\"]\nflags = [\"-xc\"]\nregister = \"none\"\n\

@@ -135,10 +135,20 @@ fn check_extensions(
             known.peek().is_some() && !known.any(|known| extension == *known)
         };
         if let Some(path) = found.iter().find(is_unknown) {
-            let shown = path.strip_prefix(root).unwrap_or(path).display();
+            let path = path.strip_prefix(root).unwrap_or(path);
             let known = known.expect("a source is unknown where others are known");
-            let (name, known) = (language.name(), known.join("`, `."));
-            let problem = format!("`{shown}` is not a source of `{name}` (`.{known}` are)");
+            let own = known.first().copied().unwrap_or_default();
+            let (name, known, shown) = (language.name(), known.join("`, `."), path.display());
+            let mut problem = format!("`{shown}` is not a source of `{name}` (`.{known}` are)");
+            let is_c = path.extension().is_some_and(|extension| extension == "c");
+            if is_c && matches!(language, Language::Hip | Language::Cuda) {
+                let renamed = path.with_extension(own);
+                problem += &format!(
+                    "\nhint: if it has device code, name it `{}`: kernels are C++; else compile it with the crate `cc` in the build \
+                     script, and leave it out here: `exclude = [\"{shown}\"]`",
+                    renamed.display()
+                );
+            }
             return Err(settings.error_at("sources", problem));
         }
     }
