@@ -44,8 +44,13 @@ pub enum CheckError {
         /// The expected `.target`.
         expected: String,
     },
-    /// Entries that the host registers, or functions that PTX calls, are not defined in it.
+    /// Entries that the host registers are not defined in it.
     Undefined {
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// Functions that PTX calls are not defined in it.
+    UndefinedFunctions {
         /// Their names.
         names: Vec<String>,
     },
@@ -65,9 +70,13 @@ impl fmt::Display for CheckError {
             Self::PtxTarget { found, expected } => {
                 write!(f, "PTX has .target {found}, expected {expected}")
             }
-            Self::Undefined { names } => {
-                let names: Vec<String> = names.iter().map(|name| declared(name)).collect();
-                write!(f, "image does not define {}", names.join(", "))
+            Self::Undefined { names } => write!(f, "image does not define {}", declared(names)),
+            Self::UndefinedFunctions { names } => {
+                write!(
+                    f,
+                    "PTX calls undefined functions: {} [OFF701]",
+                    declared(names)
+                )
             }
         }
     }
@@ -75,12 +84,13 @@ impl fmt::Display for CheckError {
 
 impl std::error::Error for CheckError {}
 
-/// Returns a symbol, with its declaration if it is a mangled name.
-fn declared(symbol: &str) -> String {
-    match kernels::signature(symbol) {
-        declaration if declaration == symbol => declaration,
+/// Returns a list of symbols, with the declarations of those that are mangled names.
+fn declared(symbols: &[String]) -> String {
+    let declared = |symbol: &String| match kernels::signature(symbol) {
+        declaration if declaration == *symbol => declaration,
         declaration => format!("{symbol} (`{declaration}`)"),
-    }
+    };
+    symbols.iter().map(declared).collect::<Vec<_>>().join(", ")
 }
 
 /// Checks the format, the machine, the processor and the symbols of a linked image.
@@ -165,10 +175,14 @@ pub(crate) fn check_ptx(
         return Err(CheckError::PtxTarget { found, expected });
     }
     let names = kernels::undefined_in_ptx(image, entries).map_err(|error| not_ptx(&error))?;
-    if names.is_empty() {
-        Ok(())
-    } else {
-        Err(CheckError::Undefined { names })
+    let (missing, called): (Vec<_>, Vec<_>) =
+        names.into_iter().partition(|name| entries.contains(name));
+    if !missing.is_empty() {
+        return Err(CheckError::Undefined { names: missing });
+    }
+    match called.is_empty() {
+        true => Ok(()),
+        false => Err(CheckError::UndefinedFunctions { names: called }),
     }
 }
 

@@ -251,6 +251,53 @@ fn compiles_llvm_ir_for_nvidia_without_a_toolkit() {
     assert!(ptx.contains(".version 7.8"), "{ptx}");
 }
 
+/// Without `rdc`, as for cubins: each compiler makes such PTX without an error of its own.
+#[test]
+fn says_what_to_do_if_ptx_calls_an_undefined_function() {
+    let keys = format!("{CUDA}{}rdc = false\n", targets(&["compute_80"]));
+    let (Some(cuda), Some(package)) = (cuda(), package(&keys)) else {
+        return;
+    };
+    let calls =
+        |function: &str| format!("PTX calls undefined functions: {function} [OFF701]\nhint: ");
+    let twice = calls("_Z5twicei (`twice(int)`)");
+    let own = "with `rdc = false` a source has only the device functions that are in it and in its headers";
+    let error = package.fails(&mut package.script());
+    let hint = format!(
+        "{twice}{own}; if another source of the module defines the function, set `rdc = true`, else define or include it"
+    );
+    assert!(error.ends_with(&hint), "{error}");
+    fs::remove_file(package.at("kernels/helper.cu")).unwrap();
+    let only = format!(
+        "{twice}{own}: check the name and the arguments of the call, or include the definition"
+    );
+    for host in ["", "host = true\n"] {
+        package.put(
+            "kernels/k.cu",
+            "__device__ int twice(int x);\n__global__ void k(int *x) { *x = twice(*x); }\n",
+        );
+        declare(
+            &package,
+            &format!("{keys}{host}").replace("\"-nogpulib\", \"-nogpuinc\"", ""),
+        );
+        let mut script = script(&package, &cuda);
+        script
+            .env("OFFLOAD_COMPILER", cuda.join("bin/nvcc"))
+            .env("PATH", std::env::var_os("PATH").unwrap());
+        let error = package.fails(&mut script);
+        assert!(error.ends_with(&only), "{host}{error}");
+    }
+    // As clang 22 compiles the launch of a kernel in a kernel.
+    let launch = "extern \"C\" __device__ void *__cudaCDP2GetParameterBuffer(unsigned long, unsigned long);\n\
+        extern \"C\" __global__ void k(void **x) { *x = __cudaCDP2GetParameterBuffer(1, 1); }\n";
+    package.put("kernels/k.cu", &format!("{HEADER}{launch}"));
+    declare(&package, &keys);
+    let error = package.fails(&mut package.script());
+    let hint = calls("__cudaCDP2GetParameterBuffer")
+        + "kernels that launch kernels need NVIDIA's compiler and linker: ";
+    assert!(error.contains(&hint), "{error}");
+}
+
 #[test]
 fn refuses_ptx_that_the_driver_would_not_load() {
     let keys = format!(
@@ -262,7 +309,9 @@ fn refuses_ptx_that_the_driver_would_not_load() {
     };
     let error = package.fails(&mut package.script());
     let expected = "images of `kernels`: compute_80: target/build/pack-0123/out/offload/kernels/compute_80/image: \
-                    image does not define _Z5twicei (`twice(int)`)";
+                    PTX calls undefined functions: _Z5twicei (`twice(int)`) [OFF701]\n\
+                    hint: PTX has only the device functions of the module's own sources, and of what `archives` and `link` name: \
+                    check the name and the arguments of the call, or add the file that defines the function";
     assert_eq!(error, expected);
     // Nor is there such a target where the host starts kernels by the runtime of another language.
     declare(

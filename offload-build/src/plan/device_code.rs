@@ -211,7 +211,7 @@ impl Context<'_> {
         source: Option<&SourceName>,
         output: &Path,
     ) -> Result<(Option<Task>, Vec<PlannedImage>), Unmade> {
-        let planned = |input| PlannedImage::new(target, input);
+        let planned = |input| PlannedImage::new(target, input, self.call_hints(module, target));
         let is_complete = match inputs.as_slice() {
             [DeviceInput::Object(_)] => self.compiler.family == Family::Nvcc && !module.rdc,
             [DeviceInput::Ptx(_)] => true,

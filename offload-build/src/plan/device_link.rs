@@ -29,6 +29,8 @@ const REGISTER_HINT: &str = "device functions of other crates are found when bot
     and offload-link is Cargo's linker";
 const MODULE_HINT: &str = "a module without host code has only the device functions of its own sources, and of what \
     `archives` and `link` name";
+const PTX_HINT: &str = "PTX has only the device functions of the module's own sources, and of what `archives` and `link` name: check the \
+    name and the arguments of the call, or add the file that defines the function";
 pub(crate) const APART_HINT: &str = "set `rdc = false`, so that each source has device functions of its own, or declare the functions \
     of headers `static` or `inline`";
 const SOURCE_HINT: &str = "set `images = \"source\"`, so that each source has images and device functions of its own, or \
@@ -185,6 +187,16 @@ impl Context<'_> {
             (Language::Rust, _) | (_, Family::Nvcc) => CodeOptions::default(),
             _ => CodeOptions::of(&target.own.flags, &target.id.to_string()),
         }
+    }
+
+    /// Returns the hints for functions that PTX calls and does not define. No later link adds them.
+    pub(crate) fn call_hints(&self, module: &Module, target: &Target) -> SymbolHints {
+        let hints = self.symbol_hints(module, target);
+        let undefined = match module.language {
+            Language::Hip | Language::Cuda if !module.rdc => hints.undefined,
+            _ => PTX_HINT,
+        };
+        SymbolHints { undefined, ..hints }
     }
 
     pub(crate) fn symbol_hints(&self, module: &Module, target: &Target) -> SymbolHints {

@@ -40,7 +40,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
                 true => DeviceInput::Ptx(linked.to_owned()),
                 false => DeviceInput::Object(linked.to_owned()),
             };
-            PlannedImage::new(target, input)
+            PlannedImage::new(target, input, context.call_hints(module, target))
         };
         let planned = module.targets.iter().map(planned).collect();
         let part = PartImages { source, planned };

@@ -8,6 +8,7 @@ use crate::steps::images::PartImages;
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::pack::Packing;
 use crate::steps::take::Take;
+use crate::steps::task::SymbolHints;
 use offload_build_core::declare::module::{Module, Target};
 use std::path::Path;
 
@@ -43,7 +44,7 @@ pub(crate) fn plan(
             true => DeviceInput::Ptx(output),
             false => DeviceInput::Object(output),
         };
-        planned.push(PlannedImage::new(&target, image));
+        planned.push(PlannedImage::new(&target, image, SymbolHints::default()));
     }
     let part = PartImages {
         source: None,

@@ -1,7 +1,8 @@
 //! An image of a module for one target.
 
-use crate::check;
+use crate::check::{self, CheckError};
 use crate::device_link::DeviceInput;
+use crate::steps::task::SymbolHints;
 use offload_build_core::declare::module::Target;
 use offload_build_core::error::Error;
 use offload_build_core::readable::Readable;
@@ -19,12 +20,18 @@ use std::path::Path;
 pub(crate) struct PlannedImage {
     pub(crate) target: Target,
     input: DeviceInput,
+    /// What to do if it calls functions that it does not define.
+    hints: SymbolHints,
 }
 
 impl PlannedImage {
-    pub(crate) fn new(target: &Target, input: DeviceInput) -> Self {
+    pub(crate) fn new(target: &Target, input: DeviceInput, hints: SymbolHints) -> Self {
         let target = target.clone();
-        Self { target, input }
+        Self {
+            target,
+            input,
+            hints,
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -48,7 +55,17 @@ impl PlannedImage {
             _ => check::check(image.data(), triple, id, names),
         };
         image.check()?;
-        checked.map_err(|error| Error::because(self, error))
+        checked.map_err(|error| {
+            let hint = match &error {
+                CheckError::UndefinedFunctions { names } => self.hints.of_calls(names).to_owned(),
+                _ => String::new(),
+            };
+            let error = Error::because(self, error);
+            match hint.is_empty() {
+                true => error,
+                false => error.with_line(format_args!("hint: {hint}")),
+            }
+        })
     }
 
     /// Returns the kernels that `image` describes, without those that no other file can name.

@@ -51,13 +51,26 @@ impl SymbolHints {
         if !has(UNDEFINED) {
             return String::new();
         }
-        let hint = match &self.library {
-            Some((prefixes, hint)) if has(prefixes) => hint,
+        match self.of_undefined(&output) {
+            "" => String::new(),
+            hint => with_code(&(declarations(&output) + hint), " [OFF701]"),
+        }
+    }
+
+    /// Returns the hint for functions that PTX calls and does not define, without a code.
+    pub(crate) fn of_calls(&self, names: &[String]) -> &str {
+        let names = names.join("\n");
+        match self.others.iter().find(|(word, _)| names.contains(word)) {
+            Some((_, hint)) => hint,
+            None => self.of_undefined(&names),
+        }
+    }
+
+    /// Returns the hint for undefined symbols, which `text` names.
+    fn of_undefined(&self, text: &str) -> &str {
+        match &self.library {
+            Some((prefixes, hint)) if prefixes.iter().any(|start| text.contains(start)) => hint,
             _ => self.undefined,
-        };
-        match hint.is_empty() {
-            true => String::new(),
-            false => with_code(&(declarations(&output) + hint), " [OFF701]"),
         }
     }
 }

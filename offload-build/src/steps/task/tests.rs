@@ -170,6 +170,23 @@ fn says_the_declaration_of_an_undefined_function() {
 }
 
 #[test]
+fn chooses_the_hint_for_functions_that_ptx_calls() {
+    let hints = SymbolHints {
+        undefined: "define it",
+        library: Some((&["__nv_"], "install it [OFF605]".to_owned())),
+        others: &[("__cudaCDP2", "use another compiler")],
+        ..SymbolHints::default()
+    };
+    let of = |names: [&str; 2]| hints.of_calls(&names.map(str::to_owned)).to_owned();
+    assert_eq!(of(["_Z1fi", "g"]), "define it");
+    assert_eq!(of(["_Z1fi", "__nv_sinf"]), "install it [OFF605]");
+    assert_eq!(
+        of(["__cudaCDP2GetParameterBuffer", "g"]),
+        "use another compiler"
+    );
+}
+
+#[test]
 fn runs_without_a_launcher_that_leaves_no_dependencies() {
     let bench = Bench::new("launched");
     assert_eq!(bench.starts_after(&bench.good()), 1);
