@@ -470,6 +470,60 @@ fn builds_with_nvcc_kernels_that_launch_kernels() {
     assert!(error.contains(hint), "{error}");
 }
 
+/// As a toolkit of single wheels of PyPI may lack it.
+#[test]
+fn says_where_to_get_the_library_for_kernels_that_launch_kernels() {
+    let Some(nvcc) = support::tool("cuda", &["nvcc"]) else {
+        return;
+    };
+    let Some(package) = package("cu", CUDA) else {
+        return;
+    };
+    let real = nvcc.ancestors().nth(2).unwrap();
+    for folder in ["bin", "lib64"] {
+        fs::create_dir_all(package.at("cuda").join(folder)).unwrap();
+        for file in fs::read_dir(real.join(folder)).unwrap() {
+            let file = file.unwrap();
+            let place = package.at("cuda").join(folder).join(file.file_name());
+            match file.file_name().to_str() {
+                Some("libcudadevrt.a") => {}
+                // It searches beside its own file.
+                Some("nvcc") => drop(fs::copy(file.path(), place).unwrap()),
+                _ => std::os::unix::fs::symlink(file.path(), place).unwrap(),
+            }
+        }
+    }
+    for folder in ["include", "nvvm"] {
+        std::os::unix::fs::symlink(real.join(folder), package.at("cuda").join(folder)).unwrap();
+    }
+    package.put(
+        "kernels/k.cu",
+        "__global__ void child(int *x) { *x = 1; }\n\
+         __global__ void parent(int *x) { child<<<1, 1>>>(x); }\n",
+    );
+    let nvcc = package.at("cuda/bin/nvcc");
+    let script = |host| {
+        declare(
+            &package,
+            &format!("{CUDA}rdc = true\n").replace("host = true", host),
+        );
+        let mut script = package.script();
+        script.env("PATH", std::env::var_os("PATH").unwrap());
+        script.env("OFFLOAD_COMPILER", &nvcc);
+        script
+    };
+    let hint = "hint: kernels that launch kernels need CUDA's device runtime: install it with the toolkit's installer, or copy \
+                `libcudadevrt.a` of PyPI's `nvidia-cuda-runtime` to the toolkit's `lib64`";
+    for host in ["host = true", "host = false"] {
+        let error = package.fails(&mut script(host));
+        let undefined = "Undefined reference to '__cudaCDP2";
+        assert!(error.contains(undefined) && error.contains(hint), "{error}");
+    }
+    let library = "lib64/libcudadevrt.a";
+    fs::copy(real.join(library), package.at("cuda").join(library)).unwrap();
+    text(&script("host = true").output().unwrap());
+}
+
 /// As CUDA's sources have kernels from a compute capability on.
 #[test]
 fn tells_which_kernels_one_target_lacks() {

@@ -27,6 +27,9 @@ use std::path::{Path, PathBuf};
 pub(crate) const LAUNCH_HINT: &str = "kernels that launch kernels need NVIDIA's compiler and linker: set `compiler = \"nvcc\"` and \
     `rdc = true`";
 
+pub(crate) const RUNTIME_HINT: &str = "kernels that launch kernels need CUDA's device runtime: install it with the toolkit's installer, or \
+    copy `libcudadevrt.a` of PyPI's `nvidia-cuda-runtime` to the toolkit's `lib64`";
+
 /// The hint for a header of CUDA's libraries for C++, which CUDA's own headers include, too.
 const CCCL: &str = "this header is part of CCCL, which some installations of CUDA lack: install it with the toolkit's \
     installer, or copy the headers of PyPI's `nvidia-cuda-cccl` to the toolkit's `include`";

@@ -4,7 +4,7 @@
 
 use crate::device_link::DeviceInput;
 use crate::generate::source_names;
-use crate::plan::context::{self, Context};
+use crate::plan::context::{self, Context, RUNTIME_HINT};
 use crate::plan::device_link::APART_HINT;
 use crate::plan::stages::{Plan, Stage, keyed, step};
 use crate::steps::describe::{DescribedPart, Description};
@@ -25,8 +25,6 @@ use std::path::{Path, PathBuf};
 
 const NVCC_HINT: &str = "`nvcc` makes a host function of each `__device__` function: declare those of headers `static` or \
     `inline`";
-const RUNTIME_HINT: &str = "kernels that launch kernels need CUDA's device runtime: install it with the toolkit's installer, or \
-    copy `libcudadevrt.a` of PyPI's `nvidia-cuda-runtime` to the toolkit's `lib64`";
 
 /// Plans a module, which has an image for each of its targets.
 pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<Target>), Error> {
