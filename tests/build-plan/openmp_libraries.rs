@@ -261,6 +261,30 @@ fn links_the_c_library_for_gpus_that_lies_beside_clang() {
     assert!(!code.contains("<unused>"), "{code}");
 }
 
+#[test]
+fn builds_kernels_with_assertions_without_a_c_library() {
+    let Some(package) = package() else {
+        return;
+    };
+    let source = "#include <assert.h>\nint run(int x) {\n#pragma omp target map(tofrom : x)\n  { assert(x > 0); x += 1; }\n\
+        return x;\n}\n";
+    package.put("kernels/k.c", source);
+    let error = package.fails(&mut script(&package, None));
+    let hint =
+        "; no Debian package has it), and `define = { NDEBUG = true }` leaves `assert` out; ";
+    assert!(
+        error.contains("undefined symbol: rpc_fprintf") && error.contains(hint),
+        "{error}"
+    );
+    let define = "define = { NDEBUG = true }\n";
+    let manifest = format!("{}{KEYS}", support::package::MANIFEST);
+    let table = "[package.metadata.offload.target.gfx90a]\n";
+    for keys in [define.to_owned(), format!("{table}{define}")] {
+        package.put("Cargo.toml", &format!("{manifest}{keys}"));
+        text(&script(&package, None).output().unwrap());
+    }
+}
+
 /// A library of one target's own, which no link for another looks into.
 #[test]
 fn links_libraries_that_one_target_names() {

@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 const CRATES_HINT: &str = "device functions of other crates are found when offload-link is Cargo's linker: \
     it links the device code of all crates together";
 const GPU_HINT: &str = "for a function of the C library, install LLVM with its C library for GPUs (`lib/amdgcn-amd-amdhsa/libc.a`, \
-    `lib/nvptx64-nvidia-cuda/libc.a` beside clang; no Debian package has it); device functions of other crates are found when \
-    offload-link is Cargo's linker";
+    `lib/nvptx64-nvidia-cuda/libc.a` beside clang; no Debian package has it), and `define = { NDEBUG = true }` leaves `assert` out; device \
+    functions of other crates are found when offload-link is Cargo's linker";
 const REGISTER_HINT: &str = "device functions of other crates are found when both say `register = \"deferred\"` \
     and offload-link is Cargo's linker";
 const MODULE_HINT: &str = "a module without host code has only the device functions of its own sources, and of what \
