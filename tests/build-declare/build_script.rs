@@ -1046,6 +1046,7 @@ fn declares_the_cfg_of_every_target_that_any_layer_lists() {
     let keys = "sources = [\"kernels/*.c\"]\ntargets = [\"gfx90a\", \"sm_80\"]\n\
                 [package.metadata.offload.profile.dev]\ntargets = [\"x86_64-pc-linux-gnu\"]\n\
                 [package.metadata.offload.profile.release]\ntargets = [\"sm_90\"]\n\
+                [package.metadata.offload.profile.release.target.sm_70]\ndefine = { OLD = true }\n\
                 [[package.metadata.offload.module]]\nname = \"on\"\n\
                 [[package.metadata.offload.module]]\nname = \"off\"\nfeature = \"off\"\ntargets = [\"gfx942\"]\n\
                 [features]\noff = []\n";
@@ -1053,7 +1054,14 @@ fn declares_the_cfg_of_every_target_that_any_layer_lists() {
         return;
     };
     let told = package.builds();
-    for name in ["gfx90a", "sm_80", "sm_90", "gfx942", "x86_64_pc_linux_gnu"] {
+    for name in [
+        "gfx90a",
+        "sm_70",
+        "sm_80",
+        "sm_90",
+        "gfx942",
+        "x86_64_pc_linux_gnu",
+    ] {
         let line = format!("cargo::rustc-check-cfg=cfg(offload_target_{name})\n");
         assert!(told.contains(&line), "{line}{told}");
     }

@@ -56,7 +56,8 @@ impl<'a> Run<'a> {
         for settings in modules::effective(environment, declared)? {
             // A variable may add a target that only a table names.
             let tables = settings.targets.names();
-            let named = settings.listed.iter().map(String::as_str).chain(tables);
+            let listed = settings.listed.iter().chain(&settings.in_profiles);
+            let named = listed.map(String::as_str).chain(tables);
             cfg_names.extend(named.filter_map(|text| Some(Target::parse(text).ok()?.cfg_name())));
             if Module::is_off(&settings, environment) {
                 off.push(Module::name(&settings).to_owned());

@@ -213,6 +213,8 @@ impl<'a> Source<'a> {
                     settings.overlay(&over);
                 }
                 settings.listed.extend(over.listed);
+                let tables = over.targets.names().map(str::to_owned);
+                settings.in_profiles.extend(tables);
             }
         }
         Ok((settings, modules))

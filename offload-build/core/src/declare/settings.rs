@@ -126,6 +126,8 @@ pub struct Settings {
     pub targets: ByName<Settings>,
     /// Whatever any layer lists under `targets`, for this profile or another: code may ask for it by `cfg`.
     pub listed: BTreeSet<String>,
+    /// Targets that have a table in a profile, of this build or another.
+    pub in_profiles: BTreeSet<String>,
     /// The value of `compiler` that one for other packages, too, has replaced: a rustc is not replaced by a clang.
     pub replaced_compiler: Option<Entry>,
 }
@@ -197,6 +199,8 @@ impl Settings {
             }
         }
         self.listed.extend(over.listed.iter().cloned());
+        let in_profiles = over.in_profiles.iter();
+        self.in_profiles.extend(in_profiles.cloned());
         for (target, settings) in over.targets.iter() {
             let own = self.targets.or_insert(target, Settings::default());
             own.overlay(settings);
