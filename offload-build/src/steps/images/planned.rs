@@ -20,7 +20,7 @@ use std::path::Path;
 pub(crate) struct PlannedImage {
     pub(crate) target: Target,
     input: DeviceInput,
-    /// What to do if it calls functions that it does not define.
+    /// Hints for functions that it calls and does not define.
     hints: SymbolHints,
 }
 
