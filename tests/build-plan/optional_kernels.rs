@@ -66,6 +66,13 @@ fn names_the_key_that_allows_a_target_to_lack_kernels() {
     let module = format!("{AMD}optional-kernels = [\"_Z6matrix*\", \"more\"]\n");
     assert_eq!(warnings(&package, &module, &[]), [""; 0]);
     assert_eq!(package.starts(), starts, "no image changes");
+    let others = "#ifndef __gfx942__\nextern \"C\" __global__ void n(int *x) { *x = 3; }\n\
+        extern \"C\" __global__ void o(int *x) { *x = 4; }\n#endif\n";
+    package.put("kernels/k.hip", &format!("{KERNELS}{others}"));
+    let found = warnings(&package, AMD, &[]);
+    let first = lacks("`matrix<4>`, `more`, `n` and 1 other");
+    let both = hint("\"matrix<4>\", \"more\", \"n\", \"o\"");
+    assert_eq!(found, [TITLE, first.as_str(), both.as_str()]);
 }
 
 #[test]

@@ -73,6 +73,7 @@ impl Lacking<'_> {
         let (shown, others) = kernels.split_at(kernels.len().min(SHOWN));
         let others = match others.len() {
             0 => String::new(),
+            1 => " and 1 other".to_owned(),
             count => format!(" and {count} others"),
         };
         let (target, shown) = (&self.target.written, shown.join("`, `"));
