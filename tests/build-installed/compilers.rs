@@ -190,11 +190,11 @@ fn takes_a_clang_that_knows_all_targets() {
     ) else {
         return;
     };
-    // By its name the newest, which is 16; and one that knows no GPU at all.
+    // By its name the newest, which is 16, and links by LTO as the newest do; and one that knows no GPU at all.
     script(
         &package,
         "llvm/bin/clang-24",
-        "exec /usr/bin/clang-16 \"$@\"",
+        "case \"$*\" in *--no-undefined*) exec /usr/bin/clang-22 -flto \"$@\";; esac\nexec /usr/bin/clang-16 \"$@\"",
     );
     script(
         &package,

@@ -54,6 +54,8 @@ pub struct LinkOptions<'a> {
     pub host_is_lld: bool,
     /// Device libraries have joined where the bitcode was compiled: the link needs none.
     pub has_device_libraries: bool,
+    /// Compilers have optimized the bitcode: AMD's linker reads the files that they wrote. Otherwise clang optimizes each first.
+    pub has_optimized_bitcode: bool,
     /// The commands are only printed: what they run in turn need not be there.
     pub dry_run: bool,
 }

@@ -415,6 +415,7 @@ fn plans_an_assembly_for_nvidia() {
 fn all_options<'a>(words: &'a [OsString], files: &'a [PathBuf]) -> LinkOptions<'a> {
     LinkOptions {
         has_device_libraries: false,
+        has_optimized_bitcode: false,
         plugin_options: words,
         mllvm: words.get(..1).unwrap(),
         save_temps: true,
@@ -575,6 +576,47 @@ fn plans_the_lines_of_llvm_19() {
         amd.lines(),
         [format!(
             "{line}amdgcn-amd-amdhsa -mcpu=gfx90a -O3 -flto -Wl,--no-undefined a.bc"
+        )]
+    );
+}
+
+/// clang compiles a file that is named `.bc`, and asks for device libraries then.
+#[test]
+fn gives_optimized_bitcode_to_amds_linker() {
+    let case = Case {
+        name: "optimized",
+        triple: AMD,
+        processor: "gfx90a",
+        kind: OffloadKind::HIP,
+        inputs: &["a.bc", "b.o", "c.bc"],
+        compiler_args: &[],
+        linker_args: &[],
+        options: LinkOptions {
+            has_device_libraries: true,
+            has_optimized_bitcode: true,
+            ..LinkOptions::default()
+        },
+        ..Case::default()
+    };
+    let start =
+        "bin/clang --no-default-config -o k.img --target=amdgcn-amd-amdhsa -mcpu=gfx90a -O3 -flto";
+    assert_eq!(
+        case.lines(),
+        [format!(
+            "{start} -Wl,--no-undefined -Xlinker a.bc b.o -Xlinker c.bc"
+        )]
+    );
+    let not_optimized = Case {
+        options: LinkOptions {
+            has_device_libraries: true,
+            ..LinkOptions::default()
+        },
+        ..case
+    };
+    assert_eq!(
+        not_optimized.lines(),
+        [format!(
+            "{start} -nogpulib -Wl,--no-undefined a.bc b.o c.bc"
         )]
     );
 }

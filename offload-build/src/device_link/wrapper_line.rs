@@ -172,22 +172,31 @@ impl DeviceLinker<'_> {
             .args(self.builtin_bitcode())
     }
 
-    /// Adds the inputs, with bitcode as a language if the linker must not see it.
+    /// Adds the inputs, with bitcode as a language if the linker must not see it. clang would compile a file that is named
+    /// `.bc` before the linker reads it.
     fn inputs(&self, job: &LinkJob, mut command: Command) -> Command {
         let mut is_ir = false;
         for input in &job.inputs {
-            let ir =
-                self.options.no_lto && !job.is_spirv() && matches!(input, DeviceInput::Bitcode(_));
+            let is_bitcode = matches!(input, DeviceInput::Bitcode(_));
+            let ir = self.options.no_lto && !job.is_spirv() && is_bitcode;
             if ir != is_ir {
                 command = command.args(["-x", if ir { "ir" } else { "none" }]);
                 is_ir = ir;
             }
+            let is_linkers = is_bitcode && self.links_bitcode_as_it_is(job);
+            command = command.args(is_linkers.then_some("-Xlinker"));
             command = command.arg(input.path());
         }
         match is_ir {
             true => command.args(["-x", "none"]),
             false => command,
         }
+    }
+
+    /// Tells whether bitcode is for the linker alone.
+    fn links_bitcode_as_it_is(&self, job: &LinkJob) -> bool {
+        let options = &self.options;
+        options.has_optimized_bitcode && !options.no_lto && job.triple.is_amdgpu()
     }
 
     /// clang 22 looks for this linker in `PATH` and not beside itself, where it is.
@@ -212,7 +221,8 @@ impl DeviceLinker<'_> {
         }
         let alone = self.options.no_lto && job.has_bitcode() && release < LTO_BY_DEFAULT;
         // To a link of objects alone the option means nothing, and clang 22 says so.
-        let without = alone || self.options.has_device_libraries && job.has_bitcode();
+        let compiles = job.has_bitcode() && !self.links_bitcode_as_it_is(job);
+        let without = alone || self.options.has_device_libraries && compiles;
         without.then_some("-nogpulib").into_iter().collect()
     }
 

@@ -152,6 +152,8 @@ impl Context<'_> {
             options: LinkOptions {
                 plugin_options: &code.llvm,
                 has_device_libraries: module.language != Language::OpenMp,
+                // LLVM IR and kernels in Rust are optimized here, for all sources together.
+                has_optimized_bitcode: module.language == Language::Hip,
                 ..LinkOptions::default()
             },
         };

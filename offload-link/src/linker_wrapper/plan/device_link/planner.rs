@@ -120,6 +120,7 @@ impl Planner<'_> {
             linker_args: &linker_args,
             options: LinkOptions {
                 has_device_libraries: false,
+                has_optimized_bitcode: false,
                 plugin_options: &plugin_options,
                 // Our rules pass each option once.
                 mllvm: match self.way {
