@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -23,6 +24,22 @@ const VARIABLES: [(&str, &str); 3] = [
     ("CARGO_PROFILE_DEV_BUILD_OVERRIDE_CODEGEN_UNITS", "16"),
     ("CARGO_INCREMENTAL", "0"),
 ];
+
+/// In rustc's place, for a build with another linker, whose path is in Cargo's fingerprints: takes each library from the build
+/// without one, as no linker makes a library. Cargo names the libraries of both builds alike if they have the same options.
+const TAKE: &str = r#"#!/bin/sh
+for arg; do
+  case $before in
+    --crate-name) name=$arg ;;
+    --out-dir) out=$arg ;;
+  esac
+  case $arg in extra-filename=*) name=$name${arg#*=} ;; esac
+  before=$arg
+done
+folder=$BUILT/${out##*/target/}
+[ -f "$folder/lib$name.rlib" ] || exec "$@"
+exec cp "$folder/lib$name.rlib" "$folder/lib$name.rmeta" "$folder/$name.d" "$out"
+"#;
 
 /// Copies the build-dependencies of a package that uses `offload-build` into the target folder of a Cargo.
 ///
@@ -87,7 +104,14 @@ fn build(linker: Option<&str>, flags: &[&str]) -> PathBuf {
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS");
     if let Some(linker) = linker {
-        cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", linker);
+        let built = build(None, flags);
+        put("take", TAKE);
+        let take = folder.join("take");
+        fs::set_permissions(&take, fs::Permissions::from_mode(0o755)).unwrap();
+        cargo
+            .env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", linker)
+            .env("BUILT", built.parent().unwrap())
+            .env("RUSTC_WRAPPER", take);
     }
     super::run(&mut cargo);
     let is_release = flags.contains(&"--release");
