@@ -9,41 +9,46 @@ use std::process::{Command, Stdio};
 
 const UPDATE: &str = "UPDATE_GOLDENS";
 
-// Not our code but other programs and the page can break the longest two.
+// Other programs and the pages can break these, and no code of ours.
 
 #[test]
-#[ignore = "`make test-all`: only LLVM's programs run"]
+#[ignore = "`make test-all`: only the programs of others run"]
 fn shows_what_the_bundler_does() {
     shows("bundler.md");
 }
 
 #[test]
+#[ignore = "`make test-all`: only the programs of others run"]
 fn shows_what_offload_binaries_are() {
     shows("offload-binary.md");
 }
 
 #[test]
-#[ignore = "`make test-all`: only LLVM's programs run"]
+#[ignore = "`make test-all`: only the programs of others run"]
 fn shows_what_the_linker_wrapper_does() {
     shows("linker-wrapper.md");
 }
 
 #[test]
+#[ignore = "`make test-all`: only the programs of others run"]
 fn shows_what_the_hip_runtime_needs() {
     shows("hip-runtime.md");
 }
 
 #[test]
+#[ignore = "`make test-all`: only the programs of others run"]
 fn goldens_of_llvm_19_are_what_their_commands_write() {
     goldens("19.1.7", "llvm19", "clang-19", "19.1.7");
 }
 
 #[test]
+#[ignore = "`make test-all`: only the programs of others run"]
 fn goldens_of_llvm_22_are_what_their_commands_write() {
     goldens("22.1.8", "llvm22", "clang-22", "22.1.8");
 }
 
 #[test]
+#[ignore = "`make test-all`: only the programs of others run"]
 fn goldens_of_cuda_are_what_their_commands_write() {
     goldens("cuda-13.5", "cuda", "ptxas", "release 13.5");
 }

@@ -135,7 +135,9 @@ fn makes_cuda_of_any_folder() {
         [[package.metadata.offload.module]]\nname = \"images\"\n\
         [[package.metadata.offload.module]]\nname = \"hosted\"\nhost = true\n";
     let header_less = HIP.replace("#include <offload/gpu.h>\n", "");
-    for (compiler, source) in [("clang-22", header_less.as_str()), ("nvcc", CUDA)] {
+    for (compiler, source) in
+        support::share([("clang-22", header_less.as_str()), ("nvcc", CUDA)], 0, 2)
+    {
         let keys = format!("rdc = false\ncompiler = {compiler:?}\n[[");
         let Some(package) = package(&modules.replacen("[[", &keys, 1)) else {
             return;

@@ -179,7 +179,7 @@ fn images<'a>(bytes: &'a [u8], bundle: &'a Bundle) -> Vec<(&'a str, &'a [u8])> {
 
 /// Runs a test for the bundler of each release, with a folder that has some files of its own.
 fn with_bundlers(mut test: impl FnMut(&str, &dyn Fn() -> Command, &dyn Fn(usize) -> PathBuf)) {
-    for word in RELEASES {
+    for word in support::share(RELEASES, 1, 2) {
         let Some(bundler) = tool(word, &["clang-offload-bundler"]) else {
             continue;
         };

@@ -502,7 +502,11 @@ fn words(random: &mut Random) -> String {
 
 #[test]
 fn takes_and_rewrites_targets_as_the_bundler_of_the_release() {
-    for (word, release) in [("llvm19", LlvmRelease::V19), ("llvm22", LlvmRelease::V22)] {
+    for (word, release) in support::share(
+        [("llvm19", LlvmRelease::V19), ("llvm22", LlvmRelease::V22)],
+        1,
+        2,
+    ) {
         let Some(bundler) = tool(word, &["clang-offload-bundler"]) else {
             continue;
         };
