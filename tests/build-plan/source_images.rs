@@ -319,7 +319,7 @@ const ALONE: &str = "flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
 fn registers_each_source_as_clang_does() {
     let header = format!("{HEADER}{SHARED}");
     let none = ["-nogpulib", "-nogpuinc"];
-    for release in ["llvm19", "llvm22"] {
+    for release in support::share(["llvm19", "llvm22"], 1, 2) {
         let Some(clang) = support::tool(release, &["clang"]) else {
             return;
         };

@@ -409,12 +409,12 @@ fn registers_cuda_of_each_source() {
 }
 
 #[test]
-#[ignore = "`make test-all`: `registers_cuda_completely` registers in the same way"]
 fn registers_hip_completely() {
     programs(Language::Hip, Mode::Complete);
 }
 
 #[test]
+#[ignore = "`make test-all`: `registers_hip_completely` is shorter"]
 fn registers_cuda_completely() {
     programs(Language::Cuda, Mode::Complete);
 }
