@@ -49,8 +49,8 @@ pub enum CheckError {
         /// Their names.
         names: Vec<String>,
     },
-    /// Functions that PTX calls are not defined in it.
-    UndefinedFunctions {
+    /// Functions and variables that PTX uses are not defined in it.
+    UndefinedInPtx {
         /// Their names.
         names: Vec<String>,
     },
@@ -71,10 +71,10 @@ impl fmt::Display for CheckError {
                 write!(f, "PTX has .target {found}, expected {expected}")
             }
             Self::Undefined { names } => write!(f, "image does not define {}", declared(names)),
-            Self::UndefinedFunctions { names } => {
+            Self::UndefinedInPtx { names } => {
                 write!(
                     f,
-                    "PTX calls undefined functions: {} [OFF701]",
+                    "PTX does not define what it uses: {} [OFF701]",
                     declared(names)
                 )
             }
@@ -155,7 +155,7 @@ pub(crate) fn check_header(
     flags(e_flags, triple, id)
 }
 
-/// Checks that an image is PTX for the processor, has what the host registers, and calls no function that it lacks.
+/// Checks that an image is PTX for the processor, has what the host registers, and defines what it uses.
 ///
 /// # Errors
 ///
@@ -175,14 +175,14 @@ pub(crate) fn check_ptx(
         return Err(CheckError::PtxTarget { found, expected });
     }
     let names = kernels::undefined_in_ptx(image, entries).map_err(|error| not_ptx(&error))?;
-    let (missing, called): (Vec<_>, Vec<_>) =
+    let (missing, used): (Vec<_>, Vec<_>) =
         names.into_iter().partition(|name| entries.contains(name));
     if !missing.is_empty() {
         return Err(CheckError::Undefined { names: missing });
     }
-    match called.is_empty() {
+    match used.is_empty() {
         true => Ok(()),
-        false => Err(CheckError::UndefinedFunctions { names: called }),
+        false => Err(CheckError::UndefinedInPtx { names: used }),
     }
 }
 

@@ -259,7 +259,7 @@ fn says_what_to_do_if_ptx_calls_an_undefined_function() {
         return;
     };
     let calls =
-        |function: &str| format!("PTX calls undefined functions: {function} [OFF701]\nhint: ");
+        |function: &str| format!("PTX does not define what it uses: {function} [OFF701]\nhint: ");
     let twice = calls("_Z5twicei (`twice(int)`)");
     let own = "with `rdc = false` a source has only the device functions that are in it and in its headers";
     let error = package.fails(&mut package.script());
@@ -298,6 +298,49 @@ fn says_what_to_do_if_ptx_calls_an_undefined_function() {
     assert!(error.contains(&hint), "{error}");
 }
 
+/// clang 22 gives a `static` variable that the host uses another name, and kernels above that use the old one. ptxas only warns: its
+/// image has a second variable, of zeros.
+#[test]
+fn refuses_images_with_variables_that_nothing_defines() {
+    let keys = format!("{CUDA}{}", targets(&["sm_80"]));
+    let (Some(cuda), Some(package)) = (cuda(), package(&keys)) else {
+        return;
+    };
+    fs::remove_file(package.at("kernels/helper.cu")).unwrap();
+    let uses =
+        "__global__ void k(int *y) { *y = count; }\nconst void *address() { return &count; }\n";
+    let hint =
+        "hint: `_ZL5count` is `count`; clang renames a `static` variable that the host copies";
+    for (target, problem) in [
+        ("sm_80", "/bin/ptxas` only warned of an error\n"),
+        (
+            "compute_80",
+            "PTX does not define what it uses: _ZL5count (`count`) [OFF701]\n",
+        ),
+    ] {
+        declare(&package, &format!("{CUDA}{}", targets(&[target])));
+        package.put(
+            "kernels/k.cu",
+            &format!("{HEADER}static __device__ int count = 7;\n{uses}"),
+        );
+        let error = package.fails(&mut script(&package, &cuda));
+        assert!(error.contains(problem), "{error}");
+        let hint = hint.trim_start_matches(match target {
+            "sm_80" => "",
+            _ => "hint: `_ZL5count` is `count`; ",
+        });
+        assert!(error.contains(hint), "{error}");
+        // What the hint says.
+        package.put(
+            "kernels/k.cu",
+            &format!(
+                "{HEADER}static __device__ int count = 7;\nstatic inline const void *before() {{ return &count; }}\n{uses}"
+            ),
+        );
+        text(&script(&package, &cuda).output().unwrap());
+    }
+}
+
 #[test]
 fn refuses_ptx_that_the_driver_would_not_load() {
     let keys = format!(
@@ -309,7 +352,7 @@ fn refuses_ptx_that_the_driver_would_not_load() {
     };
     let error = package.fails(&mut package.script());
     let expected = "images of `kernels`: compute_80: target/build/pack-0123/out/offload/kernels/compute_80/image: \
-                    PTX calls undefined functions: _Z5twicei (`twice(int)`) [OFF701]\n\
+                    PTX does not define what it uses: _Z5twicei (`twice(int)`) [OFF701]\n\
                     hint: PTX has only the device functions of the module's own sources, and of what `archives` and `link` name: \
                     check the name and the arguments of the call, or add the file that defines the function";
     assert_eq!(error, expected);

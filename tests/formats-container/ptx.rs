@@ -226,6 +226,50 @@ fn names_functions_that_ptxas_lacks() {
     }
 }
 
+/// ptxas makes variables of zeros of those that are only declared, and warns.
+#[test]
+fn names_variables_that_ptxas_warns_of() {
+    let Some(ptxas) = support::tool("cuda", &["ptxas"]) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let cubin = folder.path().join("k.cubin");
+    for (declared, is_there) in [
+        (".extern .global .u32 far;", false),
+        (".extern .const .align 4 .u32 far;", false),
+        (".global .u32 far;", true),
+    ] {
+        let space = if declared.contains(".const") {
+            "const"
+        } else {
+            "global"
+        };
+        let text = head("7.8", "sm_80")
+            + &format!(
+                "{declared}\n.visible .entry k(.param .u64 p) {{ .reg .b32 %r<2>; .reg .b64 %d<2>; ld.param.u64 %d1, [p]; ld.{space}.u32 %r1, [far]; st.global.u32 [%d1], %r1; ret; }}\n"
+            );
+        let path = folder.path().join("k.ptx");
+        fs::write(&path, &text).unwrap();
+        let mut command = Command::new(&ptxas);
+        let output = command
+            .args(["-arch", "sm_80", "-o"])
+            .args([&cubin, &path])
+            .output()
+            .unwrap();
+        let messages =
+            String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned();
+        assert!(output.status.success(), "{text}{messages}");
+        assert_eq!(
+            messages.contains("Unresolved extern variable 'far'"),
+            !is_there,
+            "{text}{messages}"
+        );
+        let ours = undefined_in_ptx(text.as_bytes(), &BTreeSet::new()).unwrap();
+        let missing: &[&str] = if is_there { &[] } else { &["far"] };
+        assert_eq!(ours, missing, "{text}");
+    }
+}
+
 #[test]
 fn names_what_the_host_registers_and_ptx_lacks() {
     let text = head("7.8", "sm_80")

@@ -93,8 +93,8 @@ pub fn ptx_kernels(text: &[u8]) -> Result<Vec<Kernel>, KernelError> {
     Ok(kernels.into_iter().map(Kernel::with_kinds).collect())
 }
 
-/// Lists the kernels and variables of `names` that PTX does not define, and the functions that it calls but neither
-/// it nor the driver defines. The driver does not load PTX with undefined functions.
+/// Lists the kernels and variables of `names` that PTX does not define, and the functions and variables that it uses but neither
+/// it nor the driver defines. The driver does not load PTX with undefined functions. Variables that are only declared become zeros.
 ///
 /// # Errors
 ///

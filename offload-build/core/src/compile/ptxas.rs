@@ -3,7 +3,11 @@
 use crate::process::command::Command;
 use std::path::Path;
 
-/// Makes a cubin of a module that leaves nothing to link.
+/// The warning of ptxas about a variable that is declared only. It makes a variable of zeros for that module alone, so kernels read
+/// other values than the host wrote.
+const UNDEFINED_VARIABLE: &str = "Unresolved extern variable";
+
+/// Makes a cubin of a module that leaves nothing to link. An undefined variable is an error, as in other links.
 #[must_use]
 pub fn assemble(ptxas: &Path, processor: &str, assembly: &Path, output: &Path) -> Command {
     Command::new(ptxas)
@@ -11,6 +15,7 @@ pub fn assemble(ptxas: &Path, processor: &str, assembly: &Path, output: &Path) -
         .arg(assembly)
         .arg("-o")
         .arg(output)
+        .refuse_warning(UNDEFINED_VARIABLE)
 }
 
 /// Options with which clang writes PTX for `processor` that [`assemble`] reads, whatever toolkit is installed.

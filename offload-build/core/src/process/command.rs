@@ -41,8 +41,7 @@ pub struct Command {
     /// part of what keys are made from.
     colors: Colors,
     color_request: ColorRequest,
-    /// Few commands have some.
-    variables: Option<Box<Variables>>,
+    extras: Option<Box<Extras>>,
 }
 
 /// The way in which a program is asked for colors.
@@ -55,11 +54,14 @@ enum ColorRequest {
     CargoVariable,
 }
 
-/// Differences between the variables of a command and those of this process.
+/// Properties that few commands have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Variables {
+struct Extras {
+    /// Variables that differ from those of this process.
     set: Vec<(&'static str, OsString)>,
     removed: Vec<OsString>,
+    /// A warning with these words is a failure.
+    refused_warning: Option<&'static str>,
 }
 
 impl Command {
@@ -70,23 +72,30 @@ impl Command {
             args: Vec::new(),
             colors: Colors::Removed,
             color_request: ColorRequest::default(),
-            variables: None,
+            extras: None,
         }
+    }
+
+    /// This command, which also fails if it succeeds with a warning that has these words.
+    #[must_use]
+    pub fn refuse_warning(mut self, words: &'static str) -> Self {
+        self.extras.get_or_insert_default().refused_warning = Some(words);
+        self
     }
 
     /// This command with a value for a variable.
     #[must_use]
     pub fn variable(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
-        let variables = self.variables.get_or_insert_default();
-        variables.set.push((name, value.into()));
+        let extras = self.extras.get_or_insert_default();
+        extras.set.push((name, value.into()));
         self
     }
 
     /// This command without variables that it would inherit. They are not printed: a shell does not have them.
     #[must_use]
     pub fn without_variables(mut self, names: &[OsString]) -> Self {
-        let variables = self.variables.get_or_insert_default();
-        variables.removed.extend_from_slice(names);
+        let extras = self.extras.get_or_insert_default();
+        extras.removed.extend_from_slice(names);
         self
     }
 
@@ -140,7 +149,7 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// When the program cannot be started, or ends in any way but success.
+    /// When the program cannot be started, ends in any way but success, or writes a warning that is refused.
     pub fn run(&self) -> Result<Output, CommandError> {
         self.run_with(&[])
     }
@@ -159,7 +168,9 @@ impl Command {
         })?;
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
         let stderr = escape::messages(&stderr, self.colors);
-        if output.status.success() {
+        let extras = self.extras.as_deref();
+        let refused = extras.and_then(|extras| extras.refused_warning);
+        if output.status.success() && !refused.is_some_and(|words| stderr.contains(words)) {
             return Ok(Output { stdout, stderr });
         }
         Err(CommandError {
@@ -190,11 +201,11 @@ impl Command {
         for name in SCRUBBED {
             process.env_remove(name);
         }
-        if let Some(variables) = &self.variables {
-            for name in &variables.removed {
+        if let Some(extras) = &self.extras {
+            for name in &extras.removed {
                 process.env_remove(name);
             }
-            let set = variables.set.iter();
+            let set = extras.set.iter();
             process.envs(set.map(|(name, value)| (name, value)));
         }
         process.env(GUARD, "1");
@@ -220,7 +231,7 @@ fn text(bytes: &[u8]) -> String {
 /// Prints the command as a POSIX shell takes it: pasted into one, the line runs the same command.
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let variables = self.variables.iter().flat_map(|variables| &variables.set);
+        let variables = self.extras.iter().flat_map(|extras| &extras.set);
         for (name, value) in variables {
             write!(f, "{name}={} ", Quoted(value))?;
         }
@@ -306,6 +317,9 @@ impl CommandError {
                 format!("cannot start `{program}`: not found")
             }
             Cause::Start(source) => format!("cannot start `{program}`: {source}"),
+            Cause::Failed { status, .. } if status.success() => {
+                format!("`{program}` only warned of an error")
+            }
             Cause::Failed { status, .. } => format!("`{program}` failed ({status})"),
         }
     }

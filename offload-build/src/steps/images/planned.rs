@@ -57,7 +57,7 @@ impl PlannedImage {
         image.check()?;
         checked.map_err(|error| {
             let hint = match &error {
-                CheckError::UndefinedFunctions { names } => self.hints.of_calls(names).to_owned(),
+                CheckError::UndefinedInPtx { names } => self.hints.of_names(names).to_owned(),
                 _ => String::new(),
             };
             let error = Error::because(self, error);

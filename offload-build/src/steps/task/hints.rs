@@ -15,6 +15,14 @@ const UNDEFINED: &[&str] = &[
     "Unresolved extern",
 ];
 
+/// Parts of names of `static` variables and those of anonymous namespaces, mangled by clang and demangled by lld. Only a
+/// variable that clang renamed can be undefined: `docs/troubleshooting.md`, OFF701.
+const INTERNAL: [&str; 3] = ["_ZL", "12_GLOBAL__N_1", "(anonymous namespace)::"];
+
+const INTERNAL_HINT: &str = "clang renames a `static` variable that the host copies, but not in kernels above the first use by the host: write \
+    `static inline const void *address() { return &variable; }` above the kernels, or declare the variable without `static`, in a \
+    namespace with a name";
+
 /// Maximum number of declarations in a hint.
 const DECLARATIONS: usize = 5;
 
@@ -48,17 +56,19 @@ impl SymbolHints {
         if let Some((_, hint)) = self.others.iter().find(|(word, _)| has(&[word])) {
             return (*hint).to_owned();
         }
-        if !has(UNDEFINED) {
+        let is_undefined = |line: &&str| UNDEFINED.iter().any(|words| line.contains(words));
+        let undefined: Vec<&str> = output.lines().filter(is_undefined).collect();
+        if undefined.is_empty() {
             return String::new();
         }
-        match self.of_undefined(&output) {
+        match self.of_undefined(&undefined.join("\n")) {
             "" => String::new(),
             hint => with_code(&(declarations(&output) + hint), " [OFF701]"),
         }
     }
 
-    /// Returns the hint for functions that PTX calls and does not define, without a code.
-    pub(crate) fn of_calls(&self, names: &[String]) -> &str {
+    /// Returns the hint for functions and variables that PTX uses and does not define, without a code.
+    pub(crate) fn of_names(&self, names: &[String]) -> &str {
         let names = names.join("\n");
         match self.others.iter().find(|(word, _)| names.contains(word)) {
             Some((_, hint)) => hint,
@@ -68,6 +78,9 @@ impl SymbolHints {
 
     /// Returns the hint for undefined symbols, which `text` names.
     fn of_undefined(&self, text: &str) -> &str {
+        if INTERNAL.iter().any(|part| text.contains(part)) {
+            return INTERNAL_HINT;
+        }
         match &self.library {
             Some((prefixes, hint)) if prefixes.iter().any(|start| text.contains(start)) => hint,
             _ => self.undefined,

@@ -162,6 +162,16 @@ fn says_the_declaration_of_an_undefined_function() {
         "{hint}"
     );
     assert_eq!(hints.of(&nvlink("plain")), "define it [OFF701]");
+    // Of lld 22 and nvlink 13.5, for a `static` variable and one of an anonymous namespace. A warning about a `static` kernel is
+    // another matter.
+    let lld = "ld.lld: error: undefined symbol: (anonymous namespace)::count\n".to_owned();
+    for output in [nvlink("_ZL5count"), nvlink("_ZN12_GLOBAL__N_15countE"), lld] {
+        let hint = hints.of(&output);
+        assert!(hint.contains("clang renames a `static` variable"), "{hint}");
+    }
+    let stack =
+        "ptxas warning : Stack size for entry function '_ZL1kPi' cannot be statically determined\n";
+    assert_eq!(hints.of(&(nvlink("plain") + stack)), "define it [OFF701]");
     assert_eq!(SymbolHints::default().of(ptxas), "");
     assert_eq!(
         hints.of("k.cu(1): error: identifier \"f\" is undefined\n"),
@@ -170,14 +180,14 @@ fn says_the_declaration_of_an_undefined_function() {
 }
 
 #[test]
-fn chooses_the_hint_for_functions_that_ptx_calls() {
+fn chooses_the_hint_for_what_ptx_does_not_define() {
     let hints = SymbolHints {
         undefined: "define it",
         library: Some((&["__nv_"], "install it [OFF605]".to_owned())),
         others: &[("__cudaCDP2", "use another compiler")],
         ..SymbolHints::default()
     };
-    let of = |names: [&str; 2]| hints.of_calls(&names.map(str::to_owned)).to_owned();
+    let of = |names: [&str; 2]| hints.of_names(&names.map(str::to_owned)).to_owned();
     assert_eq!(of(["_Z1fi", "g"]), "define it");
     assert_eq!(of(["_Z1fi", "__nv_sinf"]), "install it [OFF605]");
     assert_eq!(

@@ -59,7 +59,7 @@ const DRIVERS_START: [&str; 2] = ["__cuda_syscall", "cnp"];
 pub(super) struct PtxText {
     kernels: ByName<(Kernel, Body)>,
     functions: ByName<Body>,
-    /// Names of `.extern` functions, which the text may also define.
+    /// Names of `.extern` functions and variables, which the text may also define.
     external: BTreeSet<String>,
     /// Shared variables outside of functions.
     shared: Vec<Variable>,
@@ -104,9 +104,10 @@ impl PtxText {
                 }
                 ".func" => found.function(&mut tokens, linkage == ".extern"),
                 ".shared" => found.shared.extend(variables(&mut tokens)?),
-                ".global" | ".const" if linkage != ".extern" => {
-                    found.variables.extend(named(&mut tokens));
+                ".global" | ".const" if linkage == ".extern" => {
+                    found.external.extend(named(&mut tokens));
                 }
+                ".global" | ".const" => found.variables.extend(named(&mut tokens)),
                 // Debug information.
                 "{" => {
                     body(&mut tokens)?;
@@ -143,12 +144,13 @@ impl PtxText {
         kernel.is_some_and(|(kernel, _)| !kernel.is_local) || self.variables.contains(name)
     }
 
-    /// Lists the functions that are called, but neither the text nor the driver defines.
+    /// Lists the functions and variables that functions use, but neither the text nor the driver defines.
     pub(super) fn undefined(&self) -> Vec<&str> {
         let bodies = self.kernels.values().map(|(_, body)| body);
         let bodies: Vec<&Body> = bodies.chain(self.functions.values()).collect();
         let is_missing = |name: &&String| {
             let is_here = self.functions.contains(name)
+                || self.variables.contains(*name)
                 || DRIVERS.contains(&name.as_str())
                 || DRIVERS_START.iter().any(|start| name.starts_with(start));
             !is_here && bodies.iter().any(|body| body.words.contains(*name))
