@@ -29,6 +29,8 @@ serves() { # GPU TARGET...
   for target in "$@"; do
     case $target:$processor in
       "$processor:$target") return 0 ;;
+      # Machine code for newer processors of the same generation, PTX for all newer ones.
+      sm_*:"${target%?}"*) [ "${processor#sm_}" -lt "${target#sm_}" ] || return 0 ;;
       compute_*:sm_*) [ "${processor#sm_}" -lt "${target#compute_}" ] || return 0 ;;
       sm_*:unknown | compute_*:unknown) [ "$nvidia" != unknown ] || return 0 ;;
       gfx*:unknown) [ "$amd" != unknown ] || return 0 ;;
@@ -37,7 +39,7 @@ serves() { # GPU TARGET...
   return 1
 }
 
-line() { printf '%-22s | %-20s | %-18s | %s\n' "$@"; }
+line() { printf '%-28s | %-20s | %-22s | %s\n' "$@"; }
 
 row() { # PROGRAM LINKED-BY TARGETS COMMAND...
   program=$1 linked=$2 targets=$3
@@ -94,14 +96,23 @@ if [ -n "$nvidia$amd" ]; then
 fi
 echo
 line program 'linked by' targets result
-line ---------------------- -------------------- ------------------ ------
+line ---------------------------- -------------------- ---------------------- ------
 row 'CUDA module' 'offload-build' 'sm_90 compute_80' bin/loads cuda
 row 'CUDA module, PTX' 'offload-build' 'compute_80' bin/loads ptx
 row 'HIP module' 'offload-build' 'gfx90a gfx942' bin/loads hip
 row 'HIP module, compressed' 'offload-build' 'gfx90a gfx942' bin/loads hip_zstd
-row 'CUDA host code, clang' 'offload-build' 'sm_90' bin/launches clang
-row 'CUDA host code, nvcc' 'offload-build' 'sm_90' bin/launches nvcc
+for compiler in clang nvcc; do
+  row "CUDA host code, $compiler" 'offload-build' 'sm_90' bin/launches "$compiler"
+  row "CUDA host code, $compiler, rdc" 'offload-build' 'sm_90' bin/launches "${compiler}_rdc"
+done
+row 'CUDA host code, clang, PTX' 'offload-build' 'compute_80' bin/launches clang_ptx
+row 'CUDA host code, clang, LZ4' 'offload-build' 'sm_80 sm_90 compute_80' bin/launches clang_lz4
+row 'CUDA host code, clang, zstd' 'offload-build' 'sm_80 sm_90 compute_80' bin/launches clang_zstd
+row 'CUDA host code, nvcc, zstd' 'offload-build' 'sm_80 sm_90' bin/launches nvcc_zstd
 row 'Rust kernels' 'offload-build' 'sm_90 gfx90a' bin/rust-kernels
+row 'Rust kernels, as on CPUs' 'offload-build' 'sm_90 gfx90a' bin/compares images
+row 'Rust kernels, PTX' 'offload-build' 'compute_80' bin/compares ptx
+row 'Rust kernels, panic' 'offload-build' 'sm_90 compute_80' bin/compares traps
 row 'CUDA program' 'offload-link' 'sm_90' bin/cuda-offload-link
 row 'CUDA program' 'clang-linker-wrapper' 'sm_90' bin/cuda-llvm
 openmp 'OpenMP crate' 'offload-build' bin/openmp-saxpy
@@ -109,4 +120,8 @@ openmp 'OpenMP program' 'offload-link' bin/openmp-offload-link
 openmp 'OpenMP program' 'clang-linker-wrapper' bin/openmp-llvm
 openmp 'OpenMP archive' 'offload-link' bin/openmp-archive
 [ ! -e "$temporary/log" ] || cat "$temporary/log"
+if serves "$nvidia" sm_90 compute_80 || serves "$amd" gfx90a; then
+  echo
+  timeout -k 5 "$limit" bin/compares speeds 2>&1 < /dev/null || failed=1
+fi
 exit $failed

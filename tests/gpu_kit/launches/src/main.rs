@@ -1,28 +1,40 @@
-//! Launches a registered kernel through host code that one of two compilers made: `launches clang`, `launches nvcc`.
+//! Launches registered kernels through host code of one of several modules: `launches clang`.
 
 use std::ffi::c_int;
 use std::process::ExitCode;
 
-mod clang {
-    include!(concat!(env!("OUT_DIR"), "/clang.rs"));
-}
-mod nvcc {
-    include!(concat!(env!("OUT_DIR"), "/nvcc.rs"));
-}
+macro_rules! modules {
+    ($($name:ident: $launch:ident,)*) => {
+        $(mod $name { include!(concat!(env!("OUT_DIR"), "/", stringify!($name), ".rs")); })*
 
-unsafe extern "C" {
-    safe fn launch_of_clang() -> c_int;
-    safe fn launch_of_nvcc() -> c_int;
+        unsafe extern "C" {
+            $(safe fn $launch() -> c_int;)*
+        }
+
+        /// Runs the program of a module; its status is 0 if all results are right.
+        fn run(module: &str) -> Option<c_int> {
+            match module {
+                $(stringify!($name) => Some($launch()),)*
+                _ => None,
+            }
+        }
+    };
+}
+modules! {
+    clang: launch_of_clang,
+    clang_rdc: launch_of_clang_rdc,
+    clang_ptx: launch_of_clang_ptx,
+    clang_lz4: launch_of_clang_lz4,
+    clang_zstd: launch_of_clang_zstd,
+    nvcc: launch_of_nvcc,
+    nvcc_rdc: launch_of_nvcc_rdc,
+    nvcc_zstd: launch_of_nvcc_zstd,
 }
 
 fn main() -> ExitCode {
-    let status = match std::env::args().nth(1).as_deref() {
-        Some("clang") => launch_of_clang(),
-        Some("nvcc") => launch_of_nvcc(),
-        _ => {
-            println!("usage: launches clang|nvcc");
-            1
-        }
-    };
-    ExitCode::from(u8::from(status != 0))
+    let status = std::env::args().nth(1).and_then(|module| run(&module));
+    if status.is_none() {
+        println!("usage: launches MODULE");
+    }
+    ExitCode::from(u8::from(status != Some(0)))
 }
