@@ -207,7 +207,7 @@ fn makes_the_images_of_clang_for_nvidia() {
     let none = tools(&package, "none", &[]);
     let targets = ["sm_80", "compute_80"];
     // `s` is no number.
-    for level in ["\"s\"", "3"] {
+    for level in support::share(["\"s\"", "3"], 1, 2) {
         declare(&package, &targets, &format!("opt-level = {level}\n"));
         let read = |names: &[(&str, &str)]| -> Vec<Vec<u8>> {
             let paths = names

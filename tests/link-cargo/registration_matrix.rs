@@ -449,6 +449,7 @@ fn registers_cuda_completely() {
 }
 
 #[test]
+#[ignore = "`make test-all`: `registers_cuda_at_the_last_link` links such programs"]
 fn registers_hip_at_the_last_link() {
     matrix(Language::Hip, Mode::Deferred);
 }
