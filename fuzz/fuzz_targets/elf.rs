@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_formats::container::code_object::{join_notes, share_descriptors};
+use offload_formats::container::code_object::{join_notes, join_static_names, share_descriptors};
 use offload_formats::container::elf::{Elf, SymbolTable, rename_section};
 use offload_formats::format::pieces;
 
@@ -16,7 +16,7 @@ fuzz_target!(|data: &[u8]| {
             Ok(section.size)
         );
     }
-    for edit in [share_descriptors, join_notes] {
+    for edit in [share_descriptors, join_static_names, join_notes] {
         let mut edited = data.to_vec();
         let _ = edit(&mut edited);
     }

@@ -3,7 +3,7 @@
 
 use crate::support;
 
-use offload_formats::container::code_object::{join_notes, share_descriptors};
+use offload_formats::container::code_object::{join_notes, join_static_names, share_descriptors};
 use offload_formats::container::kernels;
 use std::fs;
 use std::path::PathBuf;
@@ -133,6 +133,52 @@ fn makes_images_with_the_kernels_of_all_sources() {
     }
 }
 
+/// Kernels use the variables before the host does, so that clang names each of them twice. Both sources have variables of the same
+/// names.
+#[test]
+fn links_static_variables_that_the_host_uses() {
+    let Some(readelf) = support::tool("llvm22", &["llvm-readelf"]) else {
+        return;
+    };
+    let source = |kernel: &str| {
+        format!(
+            "#include <offload/gpu.h>\nstatic __device__ int own = 1;\nnamespace {{ __constant__ int table[2] = {{1, 2}}; }}\n\
+             extern \"C\" __global__ void {kernel}(int *x) {{ *x = own++ + table[*x & 1]; }}\n\
+             const void *own_of_{kernel}() {{ return &own; }}\nconst void *table_of_{kernel}() {{ return &table; }}\n"
+        )
+    };
+    for release in ["llvm19", "llvm22"] {
+        let Some(package) = package("host = true\n") else {
+            return;
+        };
+        package.put("kernels/scale.hip", &source("scale"));
+        package.put("kernels/shrink.hip", &source("shrink"));
+        let Some(mut script) = script(&package, release) else {
+            return;
+        };
+        text(&script.output().unwrap());
+        for (path, _) in images(&package) {
+            let shown = run(Command::new(&readelf).args(["-rW"]).arg(&path));
+            // The addresses that kernels use, which the loader fills in.
+            let of = |name: &str| -> Vec<String> {
+                let rows = shown.lines().filter(|row| row.contains(" R_AMDGPU_ABS64 "));
+                let words = rows.flat_map(str::split_whitespace);
+                let start = format!("{name}.static.");
+                let mut digests: Vec<String> = words
+                    .filter_map(|word| word.strip_prefix(&start))
+                    .map(str::to_owned)
+                    .collect();
+                digests.sort();
+                digests
+            };
+            let digests = of("_ZL3own");
+            assert_eq!(digests.len(), 2, "{shown}");
+            assert_ne!(digests[0], digests[1], "{shown}");
+            assert_eq!(of("_ZN12_GLOBAL__N_15tableE"), digests, "{shown}");
+        }
+    }
+}
+
 #[test]
 fn says_nothing_of_debug_information() {
     let Some(package) = package("") else { return };
@@ -205,7 +251,7 @@ fn generates_no_code_in_the_device_link() {
     let assemble = format!(
         "{clang} --no-default-config --target=amdgcn-amd-amdhsa -mcpu=gfx1100 -Wno-unused-command-line-argument \
          -Wa,--no-warn -c {out}/kernels-scale.hip.s -o {out}/kernels-scale.hip.o.part\n\
-         # descriptors of shared kernels made weak, in this process: {out}/kernels-scale.hip.o.part\n"
+         # descriptors of shared kernels made weak, static variables named once, in this process: {out}/kernels-scale.hip.o.part\n"
     );
     assert!(plan.contains(&assemble), "{assemble}\n{plan}");
 }
@@ -389,6 +435,7 @@ fn survives_images_that_are_cut_or_changed() {
                 assert!(cut == before, "{len}");
             }
             let _ = share_descriptors(&mut cut);
+            let _ = join_static_names(&mut cut);
         }
         // The headers, and the notes with what is around them.
         let at = bytes
@@ -402,6 +449,7 @@ fn survives_images_that_are_cut_or_changed() {
                 changed[place] = value;
                 let _ = join_notes(&mut changed);
                 let _ = share_descriptors(&mut changed);
+                let _ = join_static_names(&mut changed);
             }
         }
     }

@@ -26,7 +26,7 @@ const GPU_HINT: &str = "for a function of the C library, install LLVM with its C
     `lib/nvptx64-nvidia-cuda/libc.a` beside clang; no Debian package has it), and `define = { NDEBUG = true }` leaves `assert` out; device \
     functions of other crates are found when offload-link is Cargo's linker";
 const REGISTER_HINT: &str = "device functions of other crates are found when both say `register = \"deferred\"` \
-    and offload-link is Cargo's linker";
+    and offload-link is Cargo's linker; if it is a `static` variable that the host copies, `cargo offload explain OFF701` has the reason";
 const MODULE_HINT: &str = "a module without host code has only the device functions of its own sources, and of what \
     `archives` and `link` name";
 const PTX_HINT: &str = "PTX has only the device functions of the module's own sources, and of what `archives` and `link` name: check the \

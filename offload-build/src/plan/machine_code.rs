@@ -49,7 +49,7 @@ impl Context<'_> {
             });
         }
         task.commands.push(assemble);
-        task.finish = Finish::ShareDescriptors;
+        task.finish = Finish::MachineCode;
         task
     }
 }

@@ -13,8 +13,8 @@ pub(crate) enum Finish {
     /// Nothing.
     #[default]
     None,
-    /// Edits an object with AMD's machine code: [`code_object::share_descriptors`].
-    ShareDescriptors,
+    /// Edits an object with AMD's machine code: [`code_object::share_descriptors`], [`code_object::join_static_names`].
+    MachineCode,
     /// Edits an image linked of such objects: [`code_object::join_notes`].
     JoinNotes,
     /// Renames the kernels of an OpenMP host object or image: they get names of their module, which this number stands
@@ -35,7 +35,9 @@ impl Finish {
     pub(crate) fn what(self) -> Option<&'static str> {
         match self {
             Self::None => None,
-            Self::ShareDescriptors => Some("descriptors of shared kernels made weak"),
+            Self::MachineCode => {
+                Some("descriptors of shared kernels made weak, static variables named once")
+            }
             Self::JoinNotes => Some("notes of metadata joined"),
             Self::OwnRegions(_) => Some("kernels named for this module alone"),
             Self::WithoutProcess => Some("names of temporary files made the same in each build"),
@@ -45,7 +47,7 @@ impl Finish {
     /// Returns the assembly from which `output` was made, which nothing reads after that. That of a template can be as large as the
     /// module's images.
     pub(crate) fn assembly(self, output: &Path) -> Option<PathBuf> {
-        (self == Self::ShareDescriptors).then(|| assembly(output))
+        (self == Self::MachineCode).then(|| assembly(output))
     }
 
     /// Does it to a file.
@@ -58,7 +60,8 @@ impl Finish {
         }
         let mut bytes = fs::read(path)?;
         let edited = match self {
-            Self::ShareDescriptors => code_object::share_descriptors(&mut bytes),
+            Self::MachineCode => code_object::share_descriptors(&mut bytes)
+                .and_then(|()| code_object::join_static_names(&mut bytes)),
             Self::OwnRegions(module) => {
                 regions::rename(&mut bytes, module);
                 Ok(())

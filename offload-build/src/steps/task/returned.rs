@@ -30,7 +30,7 @@ impl Kind {
     pub(crate) fn of(output: &Path, finish: Finish) -> Self {
         let extension = output.extension().and_then(OsStr::to_str);
         match (finish, extension) {
-            (Finish::ShareDescriptors, _) => Self::Amd,
+            (Finish::MachineCode, _) => Self::Amd,
             (_, Some("bc")) => Self::Bitcode,
             (_, Some("o" | nvcc::EXTENSION)) => Self::Object,
             _ => Self::Any,

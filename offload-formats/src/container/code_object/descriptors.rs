@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use object::elf;
 
 use super::CodeObjectError;
+use super::symbols::{SYMBOL_SIZE, start_of_symbols};
 use crate::container::elf::{Binding, Elf, SymbolPlace, SymbolTable};
 
 /// Suffix of a descriptor's name, after the kernel's name.
 const DESCRIPTOR: &[u8] = b".kd";
-/// Size of a 64-bit symbol, and offset of the byte with its binding (upper half) and type.
-const SYMBOL_SIZE: usize = size_of::<elf::Sym64<object::LittleEndian>>();
+/// Offset in a symbol of the byte with its binding (upper half) and type.
 const ST_INFO: usize = 4;
 
 /// Makes the descriptors of kernels in section groups weak, because other objects may define them, too: templates
@@ -28,9 +28,7 @@ pub fn share_descriptors(object: &mut [u8]) -> Result<(), CodeObjectError> {
         .filter(|section| section.flags & elf::SHF_GROUP.0 != 0)
         .map(|section| section.index)
         .collect();
-    let is_table =
-        |section: &crate::container::elf::ElfSection| section.section_type == elf::SHT_SYMTAB.0;
-    let Some(table) = elf.sections().find(is_table) else {
+    let Some(start) = start_of_symbols(&elf)? else {
         return Ok(());
     };
     let symbols = elf.symbols(SymbolTable::All)?;
@@ -50,7 +48,6 @@ pub fn share_descriptors(object: &mut [u8]) -> Result<(), CodeObjectError> {
             places.push(index);
         }
     }
-    let start = usize::try_from(table.offset).map_err(|_| CodeObjectError::Symbols)?;
     for index in places {
         let place = index
             .checked_mul(SYMBOL_SIZE)
