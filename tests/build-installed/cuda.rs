@@ -335,3 +335,58 @@ fn knows_functions_that_the_toolkits_headers_call() {
     declare(&package, &CUDA.replace("compute_80", "sm_80"));
     text(&script.output().unwrap());
 }
+
+/// nvcc has them for these types; clang lacks these five.
+#[test]
+fn loads_and_stores_with_the_cache_hints_of_nvcc() {
+    let source = "template <class T> __device__ void copy(const T *x, T *y) {\n\
+          __stwb(y, __ldca(x)); __stcg(y + 1, __ldlu(x + 1)); __stcs(y + 2, __ldca(x + 2));\n\
+        }\n\
+        extern \"C\" __global__ void k(char *a, short2 *b, float *c, double *d, float4 *e, long *f, uchar4 *g, short *h) {\n\
+          copy(a, a + 9); copy(b, b + 9); copy(c, c + 9); copy(d, d + 9); copy(e, e + 9); copy(f, f + 9); copy(g, g + 9); copy(h, h + 9);\n\
+          __stwb(c, 1); __stcs(a, 'x');\n\
+        }\n";
+    let Some((package, mut script)) = package(source, CUDA) else {
+        return;
+    };
+    text(&script.output().unwrap());
+    let ours = fs::read_to_string(package.at(OUT).join("offload/kernels/compute_80/image"));
+    // The bytes of each instruction, from words such as `ld.global.ca.v2.b64`.
+    let accesses = |ptx: &str| -> Vec<(String, u32)> {
+        let mut found = Vec::new();
+        for word in ptx.split_whitespace() {
+            let parts: Vec<&str> = word.trim_end_matches(',').split('.').collect();
+            let [
+                access @ ("ld" | "st"),
+                "global",
+                hint @ ("ca" | "lu" | "wb" | "cg" | "cs"),
+                vector @ ..,
+                kind,
+            ] = parts.as_slice()
+            else {
+                continue;
+            };
+            let count: u32 = vector
+                .first()
+                .map_or(1, |vector| vector.trim_start_matches('v').parse().unwrap());
+            let bits: u32 = kind.get(1..).unwrap().parse().unwrap();
+            found.push((format!("{access}.{hint}"), count * bits / 8));
+        }
+        found.sort();
+        found
+    };
+    let ours = accesses(&ours.unwrap());
+    assert_eq!(ours.len(), 6 * 8 + 2, "{ours:?}");
+    let nvcc = support::cuda_package::cuda().unwrap().join("bin/nvcc");
+    let theirs = package.at("theirs.ptx");
+    let mut command = Command::new(nvcc);
+    command
+        .args(["-arch=compute_80", "-ptx", "-o"])
+        .arg(&theirs);
+    support::run(command.arg(package.at("kernels/k.cu")));
+    assert_eq!(ours, accesses(&fs::read_to_string(&theirs).unwrap()));
+    // ptxas takes them all, and so does clang where it compiles the host's part.
+    let both = CUDA.replace("compute_80", "sm_80") + "host = true\n";
+    declare(&package, &both);
+    text(&script.output().unwrap());
+}

@@ -31,6 +31,7 @@ headers![
     "offload/gpu/nvidia.h",
     "offload/gpu/runtime.h",
     "offload/gpu/warp.h",
+    "offload/toolkit/cache_hints.h",
     "offload/toolkit/curand_mtgp32_kernel.h",
     "offload/toolkit/nvcc.h",
     "offload/toolkit/nvcc_host.h",

@@ -23,4 +23,6 @@ template <> struct __offload_if<true> {
 OFFLOAD_HOST_FUNCTION(min, <)
 OFFLOAD_HOST_FUNCTION(max, >)
 #undef OFFLOAD_HOST_FUNCTION
+
+#include <offload/toolkit/cache_hints.h>
 #endif
