@@ -277,6 +277,11 @@ fn builds_a_kit_that_runs_without_compilers() {
     let good = |result: &String| result == "ok" || result.starts_with("skipped: no ");
     assert!(rows.iter().all(|[_, _, result]| good(result)), "{text}");
 
+    // A kernel that fails on the CPU panics.
+    let compares = Command::new(kit.join("bin/compares")).arg("cpu").output();
+    let compares = compares.unwrap();
+    assert!(compares.status.success(), "{compares:?}");
+
     // With a driver that computes on the CPU, the programs that load modules tell right results from wrong ones.
     let driver = folder.join("driver");
     std::fs::create_dir_all(&driver).unwrap();

@@ -25,10 +25,7 @@ pub fn join_static_names(object: &mut [u8]) -> Result<(), CodeObjectError> {
     let mut definitions = BTreeMap::new();
     for (index, symbol) in symbols.iter().enumerate() {
         let is_seen = symbol.binding != Binding::Local && symbol.place != SymbolPlace::Undefined;
-        let mut windows = symbol.name.windows(SUFFIX.len());
-        let end = windows.position(|part| part == SUFFIX);
-        let name = end.and_then(|end| symbol.name.get(..end));
-        if let Some(name) = name.filter(|_| is_seen) {
+        if let Some(name) = without_suffix(symbol.name).filter(|_| is_seen) {
             definitions.insert(name, index);
         }
     }
@@ -55,5 +52,36 @@ pub fn join_static_names(object: &mut [u8]) -> Result<(), CodeObjectError> {
     Ok(())
 }
 
+/// Returns the name before the suffix; nothing for another name, as `x.static.12ab.managed`.
+fn without_suffix(name: &[u8]) -> Option<&[u8]> {
+    let end = name.windows(SUFFIX.len()).position(|part| part == SUFFIX)?;
+    let digest = name.get(end + SUFFIX.len()..)?;
+    let is_digest = !digest.is_empty() && digest.iter().all(u8::is_ascii_hexdigit);
+    name.get(..end).filter(|_| is_digest)
+}
+
 /// Size of `st_name`, the first field of a symbol.
 const ST_NAME_SIZE: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_suffixes() {
+        // As clang 22 names variables.
+        let name = |text: &'static str| without_suffix(text.as_bytes());
+        assert_eq!(
+            name("_ZL3own.static.97f304c2b64ffc4d"),
+            Some(&b"_ZL3own"[..])
+        );
+        for other in [
+            "_ZL3own",
+            "_ZL3own.static.97f3.managed",
+            "_ZL3own.static.",
+            "_ZL1kPi.intern.97f3",
+        ] {
+            assert_eq!(name(other), None, "{other}");
+        }
+    }
+}

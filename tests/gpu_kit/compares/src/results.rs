@@ -12,18 +12,21 @@ use std::fmt::Debug;
 macro_rules! compare {
     ($comparison:ident, $kernel:ident, $grid:expr, [$($number:expr),*], [$($slice:ident),*], [$($buffer:ident),+]) => {{
         let grid = $grid;
-        $(let mut $buffer = ($buffer.clone(), Buffer::from_slice($comparison.stream, &$buffer)?);)+
-        $kernel::run(grid, $($number,)* $(&$slice,)* $(Global::new(&mut $buffer.0)),+);
-        $(let $slice = Buffer::from_slice($comparison.stream, &$slice)?;)*
-        $kernel::launch($comparison.module, grid, $($number,)* $(&$slice,)* $(&mut $buffer.1),+)?;
-        $($comparison.check(concat!(stringify!($kernel), ", ", stringify!($buffer)), &$buffer.0, &$buffer.1.to_vec()?);)+
+        // What is there before, and what the CPU leaves.
+        $(let mut $buffer = (&$buffer, $buffer.clone());)+
+        $kernel::run(grid, $($number,)* $(&$slice,)* $(Global::new(&mut $buffer.1)),+);
+        if let Some((stream, module)) = $comparison.gpu {
+            $(let $slice = Buffer::from_slice(stream, &$slice)?;)*
+            $(let mut $buffer = (Buffer::from_slice(stream, $buffer.0)?, $buffer.1);)+
+            $kernel::launch(module, grid, $($number,)* $(&$slice,)* $(&mut $buffer.0),+)?;
+            $($comparison.check(concat!(stringify!($kernel), ", ", stringify!($buffer)), &$buffer.1, &$buffer.0.to_vec()?);)+
+        }
     }};
 }
 
-/// What the kernels run on, and whether all results were equal.
+/// What the kernels run on besides the CPU, and whether all results were equal.
 struct Comparison<'a> {
-    stream: &'a Stream,
-    module: &'a Module,
+    gpu: Option<(&'a Stream, &'a Module)>,
     is_equal: bool,
 }
 
@@ -47,11 +50,10 @@ impl Comparison<'_> {
     }
 }
 
-/// Returns whether all kernels give the same results.
-pub fn compare(stream: &Stream, module: &Module) -> Result<bool, Error> {
+/// Returns whether all kernels give the same results on a GPU, if there is one, as on the CPU.
+pub fn compare(gpu: Option<(&Stream, &Module)>) -> Result<bool, Error> {
     let mut gpu = Comparison {
-        stream,
-        module,
+        gpu,
         is_equal: true,
     };
     const COUNT: usize = 10_000;
