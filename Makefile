@@ -7,7 +7,9 @@
 # make docs   the pages of docs/ as a book, in target/book; needs mdbook
 # make lint   formatting, clippy and documentation, warnings denied
 # make msrv   the crates with the Rust of `rust-version`, if rustup has it or gets it
-export CUDA_PATH ?= $(CURDIR)/.tools/cuda
+
+demo: export CUDA_PATH ?= $(CURDIR)/.tools/cuda-12
+test test-all bench gpu-kit: export CUDA_PATH ?= $(CURDIR)/.tools/cuda
 
 .PHONY: demo test test-all msrv bench fuzz gpu-kit docs lint
 demo:

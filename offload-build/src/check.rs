@@ -137,6 +137,22 @@ pub fn check<'d, R: ReadAt<'d>>(
     }
 }
 
+/// Returns the warning that libomptarget of an LLVM release ignores the images for `targets`; nothing without targets.
+#[must_use]
+pub fn warning_of_ignored(targets: &[&str], release: u32) -> Option<String> {
+    let list = targets.join(", ");
+    let images = match targets.len() {
+        0 => return None,
+        1 => format!("the image for {list}, which has"),
+        _ => format!("the images for {list}, which have"),
+    };
+    Some(format!(
+        "libomptarget of LLVM {release} does not load {images} the ELF format of CUDA 13\n\
+         hint: build with `CUDA_PATH` set to CUDA 12, whose format for processors before sm_100 is older, or with LLVM 21.1.2 \
+         or later"
+    ))
+}
+
 /// `EI_CLASS` of 64-bit files.
 const CLASS_64: u8 = 2;
 

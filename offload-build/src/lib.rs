@@ -40,7 +40,7 @@ pub use plan::Plan;
 /// Commands, programs and device links, for `offload-link` alone: no version keeps it as it is.
 #[doc(hidden)]
 pub mod tools {
-    pub use crate::check::{CheckError, check};
+    pub use crate::check::{CheckError, check, warning_of_ignored};
     pub use crate::device_link::fatbinary::cuda_fatbinary;
     pub use crate::device_link::{
         DeviceInput, DeviceLinker, LinkJob, LinkOptions, PlannedLink, Way,

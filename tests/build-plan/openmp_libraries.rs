@@ -206,6 +206,30 @@ fn locks_critical_regions_on_nvidia_gpus() {
     support::run(verify.args(["-passes=verify", "-disable-output"]).arg(text));
 }
 
+/// What each CUDA writes: `tests/link-wrapper/linker_programs.rs` starts programs.
+#[test]
+fn warns_of_images_that_libomptarget_does_not_load() {
+    let (Some(package), Some(new), Some(old)) = (
+        package(),
+        support::tool("cuda", &["ptxas"]),
+        support::tool("cuda12", &["ptxas"]),
+    ) else {
+        return;
+    };
+    let warning = "warning: libomptarget of LLVM 19 does not load the images for sm_80, sm_90, which have the ELF format of CUDA 13\n";
+    for (ptxas, expected) in [(new, 1), (old, 0)] {
+        let mut script = script(&package, None);
+        script
+            .env("OFFLOAD_TARGETS", "gfx90a;sm_80;sm_90")
+            .env("CUDA_PATH", ptxas.ancestors().nth(2).unwrap());
+        // The second time the images are up to date.
+        for _ in 0..2 {
+            let said = text(&script.output().unwrap());
+            assert_eq!(said.matches(warning).count(), expected, "{said}");
+        }
+    }
+}
+
 /// Puts a C library for AMD GPUs beside the clang of `package`.
 fn c_library(package: &Package, folder: &Path) {
     fs::create_dir_all(folder).unwrap();

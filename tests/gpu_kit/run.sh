@@ -81,9 +81,9 @@ row() { # PROGRAM LINKED-BY TARGETS COMMAND...
 }
 
 # OpenMP's programs use the runtime of LLVM 19 in the kit, and fail instead of running on the CPU.
-openmp() { # PROGRAM LINKED-BY COMMAND
-  row "$1" "$2" 'sm_90 gfx90a' env OMP_TARGET_OFFLOAD=MANDATORY \
-    LD_LIBRARY_PATH="$temporary/openmp${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$3"
+openmp() { # PROGRAM LINKED-BY TARGETS COMMAND
+  row "$1" "$2" "$3" env OMP_TARGET_OFFLOAD=MANDATORY \
+    LD_LIBRARY_PATH="$temporary/openmp${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$4"
 }
 
 probe cuda
@@ -115,10 +115,10 @@ row 'Rust kernels, PTX' 'offload-build' 'compute_80' bin/compares ptx
 row 'Rust kernels, panic' 'offload-build' 'sm_90 compute_80' bin/compares traps
 row 'CUDA program' 'offload-link' 'sm_90' bin/cuda-offload-link
 row 'CUDA program' 'clang-linker-wrapper' 'sm_90' bin/cuda-llvm
-openmp 'OpenMP crate' 'offload-build' bin/openmp-saxpy
-openmp 'OpenMP program' 'offload-link' bin/openmp-offload-link
-openmp 'OpenMP program' 'clang-linker-wrapper' bin/openmp-llvm
-openmp 'OpenMP archive' 'offload-link' bin/openmp-archive
+openmp 'OpenMP crate' 'offload-build' 'sm_90 gfx90a' bin/openmp-saxpy
+openmp 'OpenMP program' 'offload-link' 'sm_90 gfx90a' bin/openmp-offload-link
+openmp 'OpenMP program' 'clang-linker-wrapper' 'gfx90a' bin/openmp-llvm
+openmp 'OpenMP archive' 'offload-link' 'sm_90 gfx90a' bin/openmp-archive
 [ ! -e "$temporary/log" ] || cat "$temporary/log"
 if serves "$nvidia" sm_90 compute_80 || serves "$amd" gfx90a; then
   echo

@@ -232,6 +232,39 @@ fn tells_for_each_target_whether_it_builds_and_what_is_missing() {
 }
 
 #[test]
+fn says_which_images_libomptarget_does_not_load() {
+    let tools = [
+        support::tool("omptarget19", &["libomptarget.so"]),
+        support::tool("cuda", &["ptxas"]),
+        support::tool("cuda12", &["ptxas"]),
+    ];
+    let [Some(_), Some(new), Some(old)] = tools else {
+        return;
+    };
+    let folder = folder(&[
+        (
+            "Cargo.toml",
+            "[package]\nname = \"pack\"\nversion = \"0.1.0\"\n[package.metadata.offload]\n\
+             language = \"openmp\"\nsources = [\"k.c\"]\ntargets = [\"sm_80\"]\n",
+        ),
+        ("src/lib.rs", ""),
+        ("k.c", ""),
+    ]);
+    for (ptxas, expected) in [(new, true), (old, false)] {
+        let mut doctor = cargo_offload(folder.path(), &["doctor"]);
+        doctor
+            .env("OFFLOAD_COMPILER", "/usr/lib/llvm-19/bin/clang")
+            .env("CUDA_PATH", ptxas.ancestors().nth(2).unwrap());
+        let text = said(&doctor.output().unwrap(), 0);
+        let (_, target) = text
+            .split_once("\n    builds  sm_80  by ")
+            .expect("it builds");
+        let note = "\n            libomptarget of LLVM 19 does not load the image for sm_80, which has the ELF format of CUDA 13\n";
+        assert_eq!(target.contains(note), expected, "{text}");
+    }
+}
+
+#[test]
 fn says_which_kernels_need_device_libraries_that_are_missing() {
     let tools = [
         support::tool("llvm19", &["clang-19"]),

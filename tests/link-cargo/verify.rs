@@ -321,6 +321,52 @@ fn finds_device_code_that_nobody_linked() {
     assert_eq!(codes(&folder, "kept.so"), ["OFF303"]);
 }
 
+/// Output of `fatbinary` of CUDA 13.5: at 0x50 a cubin for `sm_80`.
+const FATBIN: &[u8] = include_bytes!("../golden/cuda-13.5/two-images.fatbin");
+
+#[test]
+fn finds_images_that_the_openmp_runtime_does_not_load() {
+    let folder = Folder::new();
+    std::fs::write(folder.path("k.cubin"), &FATBIN[0x50..0xbf8]).unwrap();
+    let packager = Path::new(env!("CARGO_BIN_EXE_offload-packager"));
+    for (kind, release, expected) in [
+        ("openmp", "19.1", &["OFF406"][..]),
+        ("openmp", "20.1", &["OFF406"]),
+        // The later versions of LLVM 21 load it.
+        ("openmp", "21.1", &[]),
+        ("openmp", "22.1", &[]),
+        ("cuda", "19.1", &[]),
+    ] {
+        let image =
+            format!("--image=file=k.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80,kind={kind}");
+        done(&folder, packager, &["-o", "k.bin", &image]);
+        put(
+            &folder,
+            "main.s",
+            ".section .llvm.offloading, \"a\"\n.incbin \"k.bin\"\n.text\n.globl main\nmain: ret\n\
+             .section .note.GNU-stack, \"\"\n",
+        );
+        put(&folder, "runtime.c", "");
+        let cc = Path::new("cc");
+        let soname = format!("-Wl,-soname,libomptarget.so.{release}");
+        let library = ["-shared", "runtime.c", &soname, "-o", "libomptarget.so"];
+        done(&folder, cc, &library);
+        let link = [
+            "main.s",
+            "-Wl,--no-as-needed",
+            "libomptarget.so",
+            "-o",
+            "main",
+        ];
+        done(&folder, cc, &link);
+        let found: Vec<String> = codes(&folder, "main")
+            .into_iter()
+            .filter(|code| code != "OFF301")
+            .collect();
+        assert_eq!(found, expected, "{kind}, libomptarget {release}");
+    }
+}
+
 #[test]
 fn finds_invalid_and_missing_wrappers() {
     let folder = Folder::new();

@@ -3,11 +3,12 @@
 use crate::linker_support as support;
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use object::{Object, ObjectSection};
-use support::{Project, found, linkers, program, region, text, tool};
+use support::{Project, found, linkers, other, program, region, text, tool, without_ptxas};
 
 #[test]
 fn runs_c_and_cxx_of_several_files_with_every_linker() {
@@ -556,6 +557,52 @@ fn writes_one_container_instead_of_a_program_or_says_why_not() {
 }
 
 /// The texts under "Running" in `docs/troubleshooting.md`, from the program's image as that of another machine.
+/// libomptarget 19 does not load the ELF format of CUDA 13: it does not even load the driver for it.
+#[test]
+fn warns_of_images_that_libomptarget_does_not_load() {
+    let (Some(project), Some(new), Some(old)) = (
+        Project::new(),
+        other("cuda", &["ptxas"]),
+        other("cuda12", &["ptxas"]),
+    ) else {
+        return;
+    };
+    let said = |command: &mut Command, status: i32| {
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(status), "{output:?}");
+        text(&output.stderr)
+    };
+    project.write("k.c", program(&["run"]) + &region("run"));
+    let compile = ["-fopenmp", "-foffload-lto", "-nogpulib", "-O1", "-c", "k.c"];
+    let mut clang = project.command(&project.clang);
+    said(clang.args(compile).arg("--offload-arch=sm_80"), 0);
+    project.write(
+        "driver.c",
+        "#include <stdio.h>\n\
+         __attribute__((constructor)) static void loaded(void) { fputs(\"driver loaded\\n\", stderr); }\n",
+    );
+    let driver = ["-shared", "-fPIC", "driver.c", "-o", "libcuda.so"];
+    said(project.command("cc").args(driver), 0);
+    for (release, ptxas) in [(13, new), (12, old)] {
+        let cuda = format!("cuda-{release}");
+        fs::create_dir_all(project.path(&cuda).join("bin")).unwrap();
+        symlink(ptxas, project.path(&cuda).join("bin/ptxas")).unwrap();
+        let mut link = without_ptxas(project.command(env!("CARGO_BIN_EXE_offload-link")));
+        let warning = said(link.args(["k.o", "-o", "a.out"]).env("CUDA_PATH", cuda), 0);
+        let mut program = project.command(project.path("a.out"));
+        let folders = [&*project.runtime, project.root()];
+        program
+            .env("LD_LIBRARY_PATH", std::env::join_paths(folders).unwrap())
+            .env_remove("OMP_TARGET_OFFLOAD");
+        // Both run the region on the host.
+        let loaded = said(&mut program, 1).contains("driver loaded");
+        let expected = "warning: libomptarget of LLVM 19 does not load the image for sm_80, which has the ELF format of CUDA 13\n\
+                        hint: build with `CUDA_PATH` set to CUDA 12";
+        assert_eq!(warning.contains(expected), release == 13, "{warning}");
+        assert_eq!(loaded, release == 12, "CUDA {release}");
+    }
+}
+
 #[test]
 fn fails_as_the_page_says_if_no_image_fits() {
     let Some(project) = Project::new() else {

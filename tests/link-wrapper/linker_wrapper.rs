@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use support::{Project, program, region, text, tool};
+use support::{Project, program, region, text, tool, without_ptxas};
 
 const TOOL: &str = env!("CARGO_BIN_EXE_offload-link");
 
@@ -475,15 +475,6 @@ fn leaves_out_what_cannot_be_linked_here_and_says_so_where_asked() {
         "{:?}",
         project.leftovers()
     );
-}
-
-/// The command on a machine without NVIDIA's tools.
-fn without_ptxas(mut command: Command) -> Command {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).filter(|folder| !folder.join("ptxas").exists());
-    let path = std::env::join_paths(folders).unwrap();
-    command.env("PATH", path).env_remove("CUDA_PATH");
-    command
 }
 
 #[test]

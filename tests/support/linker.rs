@@ -205,6 +205,15 @@ impl Project {
     }
 }
 
+/// The command on a machine without NVIDIA's tools.
+pub fn without_ptxas(mut command: Command) -> Command {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).filter(|folder| !folder.join("ptxas").exists());
+    let path = std::env::join_paths(folders).unwrap();
+    command.env("PATH", path).env_remove("CUDA_PATH");
+    command
+}
+
 pub const OPENMP: [&str; 2] = ["-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu"];
 
 pub fn text(bytes: &[u8]) -> String {

@@ -31,7 +31,7 @@ use std::panic::Location;
 use std::path::{Path, PathBuf};
 
 /// What `OFFLOAD_REQUIRE` may list, and where Debian has it besides `PATH`.
-const WORDS: [(&str, &[&str]); 17] = [
+const WORDS: [(&str, &[&str]); 18] = [
     ("llvm16", &["/usr/lib/llvm-16/bin"]),
     ("llvm19", &["/usr/lib/llvm-19/bin"]),
     ("llvm22", &["/usr/lib/llvm-22/bin"]),
@@ -40,6 +40,13 @@ const WORDS: [(&str, &[&str]); 17] = [
     ("comgr", &["/usr/lib/x86_64-linux-gnu"]),
     ("amdhip", &["/usr/lib/x86_64-linux-gnu"]),
     ("cuda", &["/usr/local/cuda/bin"]),
+    (
+        "cuda12",
+        &[concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../.tools/cuda-12/bin"
+        )],
+    ),
     ("rustweb", &["/usr/lib/rustlib/src/rust/library/core/src"]),
     ("cmake", &[]),
     ("qemu", &[]),

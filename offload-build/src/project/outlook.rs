@@ -1,16 +1,23 @@
 //! Expected results of building each module for each target here.
 
+use crate::check;
 use crate::project::config::declared_modules;
 use crate::run::{modules, prepare};
+use offload_build_core::compile::nvcc;
+use offload_build_core::declare::language::Language;
 use offload_build_core::declare::module::Module;
 use offload_build_core::declare::settings::{Setting, Settings};
 use offload_build_core::environment::Environment;
 use offload_build_core::error::Error;
 use offload_build_core::installed::all_processors;
 use offload_build_core::installed::device_libraries::{self, DeviceLibraries};
+use offload_build_core::installed::device_tools::DeviceTools;
+use offload_build_core::installed::llvm::numbers;
 use offload_build_core::installed::machine::Machine;
 use offload_build_core::installed::native::Native;
 use offload_build_core::installed::sdk;
+use offload_build_core::process::command::Command;
+use offload_formats::container::cubin;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -136,7 +143,32 @@ fn prepared(
         return Err(Error::missing(format_args!("{problem}{hint}")));
     }
     let found = (compiler.program.clone(), compiler.version.clone());
-    Ok((Some(found), without_mathematics(&module, machine)))
+    let note = without_mathematics(&module, machine);
+    Ok((Some(found), note.or_else(|| ignored(&module, machine))))
+}
+
+/// Returns a note if libomptarget of the compiler's release does not load the image of OpenMP that `ptxas` makes.
+fn ignored(module: &Module, machine: &Machine) -> Option<String> {
+    let llvm = numbers(&machine.compiler.version)?;
+    if module.language != Language::OpenMp || cubin::libomptarget_reads_newer(&llvm) {
+        return None;
+    }
+    let nvidia = module
+        .targets
+        .iter()
+        .filter(|target| target.triple.is_nvptx());
+    let ignored = nvidia.filter(|target| {
+        let of_target = |(written, _): &&(String, DeviceTools)| *written == target.written;
+        let tools = machine.device_tools.iter().find(of_target);
+        let ptxas = tools.and_then(|(_, tools)| tools.ptxas.as_ref().ok());
+        let answer = ptxas.and_then(|ptxas| {
+            let question = Command::new(ptxas).arg("--version");
+            machine.answers.to(&question).ok()
+        });
+        answer.and_then(|answer| nvcc::release(&answer)) >= Some((13, 0))
+    });
+    let ignored: Vec<&str> = ignored.map(|target| target.written.as_str()).collect();
+    check::warning_of_ignored(&ignored, *llvm.first()?)
 }
 
 /// Returns a note if kernels of OpenMP cannot call mathematics, because the vendor's device libraries are missing.

@@ -85,6 +85,7 @@ impl Registration {
     fn openmp(&self, anchor: String, entries: &Entries) -> Result<Written, Error> {
         let images = self.images.open()?;
         self.images.check(&images, &entries.names())?;
+        let warning = self.images.warning_of_ignored(&images);
         let packed = self.images.binaries(&images)?;
         let inputs = self.images.paths().collect();
         let size = packed.iter().map(|(binary, _)| pieces::size(binary)).sum();
@@ -109,7 +110,7 @@ impl Registration {
             inputs,
             content: symbols.content(self),
             described: Vec::new(),
-            messages: String::new(),
+            messages: warning.unwrap_or_default(),
         })
     }
 

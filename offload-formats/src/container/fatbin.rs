@@ -4,6 +4,7 @@
 //! compression. With compression only the compressed bytes and their sizes may differ. Like `fatbinary`, this module
 //! removes comments and blanks from PTX.
 
+use crate::container::cubin::processor;
 use crate::container::elf::{Elf, ElfError};
 use crate::format::bytes::{Field, ReadAt};
 use crate::format::fatbin::{
@@ -185,11 +186,7 @@ impl<'d, R: ReadAt<'d>> FatbinImage<'_, R> {
         if cubin.machine != EM_CUDA {
             return Err(FatbinProblem::Machine);
         }
-        // The processor moved when numbers grew (LLVM 22, `BinaryFormat/ELF.h`, `EF_CUDA_SM`).
-        let found = match abi {
-            0x41 => (cubin.flags >> 8) & 0xff,
-            _ => cubin.flags & 0xff,
-        };
+        let found = processor(abi, cubin.flags);
         if found != number {
             return Err(FatbinProblem::OtherProcessor { found });
         }

@@ -32,6 +32,7 @@ pub mod bundled;
 pub mod bundles;
 pub mod code_object;
 pub mod coff;
+pub mod cubin;
 pub mod data_object;
 #[cfg(feature = "tools")]
 pub mod device_archive;

@@ -86,6 +86,7 @@ pub fn verify(
         findings: Findings::default(),
         kernels: ImageKernels::default(),
         is_linked: false,
+        libomptarget: None,
     };
     let cache = open();
     let size = (&cache).size().unwrap_or(0);
@@ -95,6 +96,7 @@ pub fn verify(
         _ => None,
     };
     verifier.is_linked = host.is_some();
+    verifier.libomptarget = host.as_ref().and_then(HostFile::libomptarget);
     for container in &inventory.containers {
         verifier.container(&open, container);
     }
@@ -114,6 +116,8 @@ struct Verifier {
     kernels: ImageKernels,
     /// True for a linked file of a host.
     is_linked: bool,
+    /// LLVM release of the OpenMP runtime that the file needs.
+    libomptarget: Option<u32>,
 }
 
 impl Verifier {
@@ -271,6 +275,7 @@ impl Verifier {
             range,
             container,
             image,
+            libomptarget: self.libomptarget,
         };
         checked.check(self.is_linked, &mut self.kernels, &mut self.findings);
     }

@@ -233,8 +233,9 @@ fn removes_kernels(version: &str) -> bool {
 /// First release that was seen to know `-frandom-seed`; those from 12.0 to 12.9 were not looked at.
 const SEEDS: (u32, u32) = (13, 0);
 
-/// Returns the release in a line of `nvcc --version`: `Cuda compilation tools, release 13.5, V13.5.37`.
-fn release(version: &str) -> Option<(u32, u32)> {
+/// Returns the release in a line that nvcc and ptxas say to `--version`: `Cuda compilation tools, release 13.5, V13.5.37`.
+#[must_use]
+pub fn release(version: &str) -> Option<(u32, u32)> {
     let (_, rest) = version.split_once("release ")?;
     let (major, minor) = rest.split(',').next()?.split_once('.')?;
     Some((major.trim().parse().ok()?, minor.trim().parse().ok()?))

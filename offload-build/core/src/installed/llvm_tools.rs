@@ -1,7 +1,7 @@
 //! LLVM's tools that link kernels in Rust for NVIDIA GPUs if no clang reads the bitcode of the rustc.
 
 use crate::installed::answers::Answers;
-use crate::installed::llvm::RELEASES;
+use crate::installed::llvm::{RELEASES, numbers};
 use crate::installed::rustc::Rustc;
 use crate::process::command::Command;
 use crate::process::search::{Search, program_in};
@@ -86,7 +86,7 @@ impl LlvmTools {
         let version = version.filter(|line| line.contains("LLVM version "));
         let first = || answer.lines().next().unwrap_or_default().trim();
         let version = version.into_iter().next().unwrap_or_else(first).to_owned();
-        let release = release(&version).ok_or_else(|| format!("says `{version}`"))?;
+        let release = numbers(&version).ok_or_else(|| format!("says `{version}`"))?;
         let mut words = answer
             .lines()
             .filter_map(|line| line.split_whitespace().next());
@@ -138,16 +138,6 @@ fn in_toolchains(tools: &Path) -> Vec<PathBuf> {
     programs.filter(|llc| llc.is_file()).collect()
 }
 
-/// Reads the numbers of LLVM in the answer of an `llc`.
-fn release(version: &str) -> Option<Vec<u32>> {
-    let (_, numbers) = version.split_once("LLVM version ")?;
-    let numbers = numbers
-        .split(['.', '-', 'g'])
-        .map_while(|number| number.parse().ok());
-    let numbers: Vec<u32> = numbers.take(3).collect();
-    (!numbers.is_empty()).then_some(numbers)
-}
-
 /// Reads the processors in the answer of an `llc`: one on each line, before a dash.
 fn processors(answer: &str) -> BTreeSet<String> {
     let names = answer.lines().filter_map(|line| line.split_once(" - "));
@@ -159,22 +149,6 @@ fn processors(answer: &str) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn reads_the_release_of_an_llc() {
-        // Rust 1.98's, Debian's, one built from a checkout, and another program.
-        for (version, expected) in [
-            (
-                "LLVM version 22.1.8-rust-1.98.0-stable",
-                Some(vec![22, 1, 8]),
-            ),
-            ("Debian LLVM version 19.1.7", Some(vec![19, 1, 7])),
-            ("LLVM version 23.0.0git", Some(vec![23, 0, 0])),
-            ("LDC - the LLVM D compiler (1.30.0):", None),
-        ] {
-            assert_eq!(release(version), expected, "{version}");
-        }
-    }
 
     #[test]
     fn reads_the_processors_that_llc_lists() {

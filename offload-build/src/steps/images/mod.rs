@@ -3,6 +3,7 @@
 pub(crate) mod lacking;
 pub(crate) mod planned;
 
+use crate::check;
 use crate::generate;
 use crate::generate::{Described, Place, Ptx, SourceName};
 use crate::steps::images::planned::PlannedImage;
@@ -11,8 +12,10 @@ use offload_build_core::declare::module::{ImageCompression, Module};
 use offload_build_core::declare::skipped::Skipped;
 use offload_build_core::error::{self, Error};
 use offload_build_core::files;
+use offload_build_core::installed::llvm::numbers;
 use offload_build_core::readable::Readable;
 use offload_formats::by_name::ByName;
+use offload_formats::container::cubin;
 use offload_formats::container::fatbin::{FatbinImage, compressed_cuda_fatbin, cuda_fatbin};
 use offload_formats::container::kernels::Argument;
 use offload_formats::format::compressed_bundle::{CompressedBundleVersion, Compression};
@@ -95,6 +98,19 @@ impl Images {
             image.check(bytes, names)?;
         }
         Ok(())
+    }
+
+    /// Returns a warning of the images that libomptarget, of the compiler's release, does not load.
+    pub(crate) fn warning_of_ignored(&self, images: &[Readable]) -> Option<String> {
+        let llvm = numbers(&self.version)?;
+        let images = self.planned.iter().zip(images);
+        let ignored =
+            images.filter(|(_, image)| cubin::is_ignored_by_libomptarget(image.data(), 0, &llvm));
+        let targets: Vec<&str> = ignored
+            .map(|(planned, _)| planned.target.written.as_str())
+            .collect();
+        let warning = check::warning_of_ignored(&targets, *llvm.first()?)?;
+        Some(format!("warning: {warning}\n"))
     }
 
     /// Returns the kernels of all images, and checks that each image is one that its target loads. Images of a source without

@@ -222,6 +222,12 @@ codes! {
     "The host code of a linked file registers kernels, and the file has no device images at all. The device code was \
      lost on the way: an object was copied without its sections, or the link was made without a linker wrapper.",
     "Link with `offload-link`, which reports each image.";
+
+    Ignored "OFF406" Error,
+    "Image that the program's OpenMP runtime does not load",
+    "The image is an ELF file as CUDA 13 writes it, and CUDA 12.9 for sm_100 and later. libomptarget of LLVM 20 and older \
+     takes it for another machine's: the program runs the region on the host, or stops.",
+    "Build with CUDA 12 for processors before sm_100, or with LLVM 21.1.2 or later and its libomptarget.";
 }
 
 impl FindingCode {

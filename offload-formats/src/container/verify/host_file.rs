@@ -16,6 +16,9 @@ record! {
     }
 }
 
+/// `DT_NEEDED`.
+const NEEDED: u64 = 1;
+
 /// A linked host file.
 pub(super) struct HostFile<'d, R> {
     data: R,
@@ -121,6 +124,28 @@ impl<'d, R: ReadAt<'d>> HostFile<'d, R> {
             true => self.elf.symbols(SymbolTable::Dynamic).unwrap_or_default(),
             false => all,
         }
+    }
+
+    /// Returns the LLVM release of the `libomptarget.so.19.1` or the like that the file needs.
+    pub(super) fn libomptarget(&self) -> Option<u32> {
+        let (dynamic, _) = self.named(&[".dynamic"]).next()?;
+        let (strings, _) = self.named(&[".dynstr"]).next()?;
+        let (dynamic, strings) = (self.content(dynamic), self.content(strings));
+        let size = dynamic.end.saturating_sub(dynamic.start);
+        let bytes = self.data.read_at(dynamic.start, size)?;
+        let needed = bytes.chunks_exact(16).filter_map(|entry| {
+            let (tag, value) = entry.split_at(8);
+            let [tag, value] = [tag, value].map(|word| word.try_into().map(u64::from_le_bytes));
+            (tag.ok()? == NEEDED).then_some(value.ok()?)
+        });
+        let mut releases = needed.filter_map(|offset| {
+            let start = strings.start.checked_add(offset)?;
+            let name = self.data.read_until(start..strings.end, 0)?;
+            let version = name.strip_prefix(b"libomptarget.so.")?;
+            let release = version.split(|byte| *byte == b'.').next()?;
+            std::str::from_utf8(release).ok()?.parse().ok()
+        });
+        releases.next()
     }
 
     /// Reads the relocations that the loader applies.

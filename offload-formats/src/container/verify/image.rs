@@ -7,6 +7,7 @@ use super::checked::HIP_SECTION;
 use super::codes::FindingCode;
 use super::finding::{FindingPlace, Findings};
 use crate::container::Standing;
+use crate::container::cubin::is_ignored_by_libomptarget;
 use crate::container::elf::{Elf, SymbolPlace, SymbolTable};
 use crate::container::inventory::{ContainerFormat, ImageContainer, ImageForm, InventoryImage};
 use crate::container::kernels::{KernelError, kernels_within, ptx_kernels};
@@ -14,8 +15,8 @@ use crate::container::large;
 use crate::escape::terminal;
 use crate::format::bytes::{Cursor, ReadAt};
 use crate::format::magic::Magic;
-use crate::names::TargetId;
 use crate::names::elf_flags::processor_of;
+use crate::names::{OffloadKind, TargetId};
 
 /// Names of the kernels of all images of a file.
 #[derive(Debug)]
@@ -66,6 +67,8 @@ pub(super) struct CheckedImage<'a, R> {
     pub(super) range: Range<u64>,
     pub(super) container: &'a ImageContainer,
     pub(super) image: &'a InventoryImage,
+    /// LLVM release of the OpenMP runtime that the file needs.
+    pub(super) libomptarget: Option<u32>,
 }
 
 impl<'d, R: ReadAt<'d>> CheckedImage<'_, R> {
@@ -86,6 +89,7 @@ impl<'d, R: ReadAt<'d>> CheckedImage<'_, R> {
         }
         self.form(is_linked, findings);
         self.target(findings);
+        self.openmp(findings);
         self.kernels(kernels, findings);
     }
 
@@ -136,6 +140,19 @@ impl<'d, R: ReadAt<'d>> CheckedImage<'_, R> {
         }
     }
 
+    /// Checks that the program's OpenMP runtime loads the image.
+    fn openmp(&self, findings: &mut Findings) {
+        // Of LLVM 21 the first versions do not load the image. Its library's name does not tell the version.
+        let Some(release) = self.libomptarget.filter(|release| *release < 21) else {
+            return;
+        };
+        let is_openmp = self.image.target.kind == OffloadKind::OPENMP;
+        if is_openmp && is_ignored_by_libomptarget(self.data, self.range.start, &[release]) {
+            let text = format!("the program needs libomptarget of LLVM {release}");
+            findings.add(FindingCode::Ignored, self.place(), &text);
+        }
+    }
+
     /// Compares the target of the container with that of the image.
     fn target(&self, findings: &mut Findings) {
         // The inventory does not read images of CUDA fat binaries.
@@ -156,10 +173,18 @@ impl<'d, R: ReadAt<'d>> CheckedImage<'_, R> {
         if !self.is_amd() {
             // Letters of NVIDIA's processors, as in `sm_90a`, are not in the header.
             let number = |name: &str| {
-                name.trim_end_matches(|char: char| char.is_ascii_lowercase())
-                    .to_owned()
+                let digits = name
+                    .trim_start_matches("sm_")
+                    .trim_start_matches("compute_");
+                let end = |char: char| char.is_ascii_lowercase();
+                digits.trim_end_matches(end).parse::<u32>().ok()
             };
-            if stated.starts_with("sm_") && number(stated) != number(&own) {
+            // PTX has the target of the processor whose driver compiles it, or of an older one.
+            let differs = match self.image.form {
+                Some(ImageForm::Ptx) => number(&own) > number(stated),
+                _ => number(stated) != number(&own),
+            };
+            if stated.starts_with("sm_") && differs {
                 add(findings);
             }
             return;

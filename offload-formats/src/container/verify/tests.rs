@@ -6,7 +6,9 @@ use std::num::NonZeroU64;
 use crate::container::inventory::inventory;
 use crate::format::bundle::{self, BundleImage};
 use crate::format::compressed_bundle::{CompressedBundleVersion, Compression, compress};
+use crate::format::offload_binary::BinaryImage;
 use crate::names::elf_flags::amd_machine;
+use crate::names::{ImageKind, LlvmRelease, OffloadKind};
 
 /// Written by `fatbinary` of CUDA 13.5: `sm_80` and `sm_100a`.
 const FATBIN: &[u8] = include_bytes!("../../../../tests/golden/cuda-13.5/two-images.fatbin");
@@ -129,6 +131,22 @@ fn finds_duplicates_conflicts_and_wrong_targets() {
         wrong.unwrap().place.to_string(),
         "offset 0x0, entry 0 `hipv4-amdgcn-amd-amdhsa--gfx1101`"
     );
+}
+
+#[test]
+fn compares_ptx_with_the_processor_that_compiles_it() {
+    let ptx = b".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n\0";
+    for (arch, expected) in [("sm_80", &[][..]), ("sm_90a", &[]), ("sm_75", &["OFF113"])] {
+        let image = BinaryImage {
+            image_kind: ImageKind::PTX,
+            offload_kind: OffloadKind::CUDA,
+            strings: &[("triple", "nvptx64-nvidia-cuda"), ("arch", arch)],
+            image: ptx,
+            ..BinaryImage::default()
+        };
+        let file = image.to_bytes(LlvmRelease::V22).unwrap();
+        assert_eq!(codes(&file), expected, "{arch}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use offload_build::tools::{self as device, Command};
+use offload_formats::container::cubin;
 use offload_formats::container::elf::Machine;
 use offload_formats::container::large::ImagePlacement;
 use offload_formats::escape::terminal;
@@ -106,7 +107,38 @@ impl Link<'_> {
                 file,
             });
         }
+        self.warn_of_ignored(&products, entries.clang, report)?;
         self.finish(products, entries, rules, report, &files, &workplace)
+    }
+
+    /// Warns of images that libomptarget of `clang`'s release does not load.
+    fn warn_of_ignored(
+        &self,
+        products: &[Product],
+        clang: Option<u32>,
+        report: &mut Report,
+    ) -> Result<(), LinkError> {
+        // Of LLVM 21 the later versions load them, and host objects do not tell the version.
+        let Some(release) = clang.filter(|release| *release < 21 && !self.actions.are_dry()) else {
+            return Ok(());
+        };
+        let mut targets = Vec::new();
+        for product in products {
+            if product.kinds.contains(&OffloadKind::OPENMP) && product.triple.starts_with("nvptx") {
+                let path = &product.file;
+                let image = files::Reading::open(path).map_err(|source| {
+                    LinkError::io(format!("cannot read `{}`", path.display()), source)
+                })?;
+                if cubin::is_ignored_by_libomptarget(&image, 0, &[release]) {
+                    targets.push(product.processor.as_str());
+                }
+            }
+        }
+        if let Some(text) = device::warning_of_ignored(&targets, release) {
+            say::warning(&self.tool.to_string_lossy(), &text);
+            report.warnings.push(text);
+        }
+        Ok(())
     }
 
     /// Plans the device links that this machine can run, and reports targets whose tools are missing.

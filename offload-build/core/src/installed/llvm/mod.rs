@@ -233,6 +233,19 @@ fn release(prefix: &Path, clang: &Path) -> Option<u32> {
     })
 }
 
+/// Reads the numbers of a release in what a program of LLVM says to `--version`: `[19, 1, 7]`.
+#[must_use]
+pub fn numbers(answer: &str) -> Option<Vec<u32>> {
+    let names = ["LLVM version ", "clang version "];
+    let mut found = names.iter().filter_map(|name| answer.split_once(name));
+    let (_, numbers) = found.next()?;
+    let numbers = numbers
+        .split(['.', '-', 'g', ' ', '\n'])
+        .map_while(|number| number.parse().ok());
+    let numbers: Vec<u32> = numbers.take(3).collect();
+    (!numbers.is_empty()).then_some(numbers)
+}
+
 /// Returns the machine number of an ELF file; `None` for other files.
 pub fn machine_of(path: &Path) -> Option<u16> {
     machine_in(&mut File::open(path).ok()?)
@@ -246,5 +259,34 @@ pub(super) fn machine_in(file: &mut File) -> Option<u16> {
         [0x7f, b'E', b'L', b'F', _, 1, .., low, high] => Some(u16::from_le_bytes([low, high])),
         [0x7f, b'E', b'L', b'F', _, 2, .., high, low] => Some(u16::from_be_bytes([high, low])),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_numbers_of_a_release() {
+        // llc of Rust 1.98 and Debian, one built from a checkout, clang of Debian, and another program.
+        for (answer, expected) in [
+            (
+                "LLVM version 22.1.8-rust-1.98.0-stable",
+                Some(vec![22, 1, 8]),
+            ),
+            ("Debian LLVM version 19.1.7", Some(vec![19, 1, 7])),
+            ("LLVM version 23.0.0git", Some(vec![23, 0, 0])),
+            (
+                "Debian clang version 19.1.7 (3~deb12u1)",
+                Some(vec![19, 1, 7]),
+            ),
+            (
+                "clang version 22.1.8\nTarget: x86_64-pc-linux-gnu",
+                Some(vec![22, 1, 8]),
+            ),
+            ("LDC - the LLVM D compiler (1.30.0):", None),
+        ] {
+            assert_eq!(numbers(answer), expected, "{answer}");
+        }
     }
 }
