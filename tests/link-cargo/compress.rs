@@ -8,9 +8,11 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_formats::format::bundle::{self, BundleImage};
 use offload_formats::format::compressed_bundle::CompressedBundle;
 use offload_formats::format::fatbin::{FatbinCompression, FatbinUnpacker, walk};
+use offload_formats::format::pieces;
 
 use crate::support::{program, run, tool};
 
@@ -255,6 +257,43 @@ fn compresses_images_of_cuda_and_back() {
         let is_group = name == "group.fatbin";
         let methods = vec![if is_group { ZSTD } else { None }; 4];
         assert_eq!(images(&read(&folder, "new")), (expected, methods), "{name}");
+    }
+}
+
+#[test]
+fn keeps_images_that_another_level_does_not_make_smaller() {
+    let folder = folder();
+    // A cubin that levels compress differently: nobody reads what follows its sections.
+    let text: String = (0..40_000_u32)
+        .map(|number| number.pow(2).to_string())
+        .collect();
+    let cubin = include_bytes!("../golden/cuda-13.5/kernels.cubin");
+    let image = [cubin, text.as_bytes()].concat();
+    let images = [FatbinImage {
+        processor: "sm_90",
+        image: &image[..],
+    }];
+    let fatbin = cuda_fatbin(&images).unwrap();
+    folder.write("cuda", pieces::to_bytes(&fatbin.pieces, &[&image]).unwrap());
+    let images = [BundleImage {
+        id: IDS[0],
+        image: text.as_bytes(),
+    }];
+    folder.write("hip", bundle::to_bytes(&images, NonZeroU64::MIN).unwrap());
+    for file in ["cuda", "hip"] {
+        let compress = |level: &str, from: &str, to: &str| {
+            let line = ["compress", "--method=zstd", level, from, "-o", to];
+            done(&folder, &line)
+        };
+        compress("--level=19", file, "best");
+        compress("--level=1", file, "fast");
+        assert!(size(&folder, "fast") > size(&folder, "best"), "{file}");
+        let said = compress("--level=1", "best", "same");
+        assert!(said.ends_with(", no container changes\n"), "{said}");
+        assert!(read(&folder, "same") == read(&folder, "best"), "{file}");
+        let said = compress("--level=19", "fast", "again");
+        assert!(said.ends_with(", 1 container\n"), "{said}");
+        assert!(read(&folder, "again") == read(&folder, "best"), "{file}");
     }
 }
 

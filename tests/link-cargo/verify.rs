@@ -231,6 +231,16 @@ namespace n { template <typename T> __global__ void scale(T *x) { x[threadIdx.x]
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900 || defined(WITH_80)
 void start(float *x) { n::scale<<<1, 64>>>(x); plain<<<1, 64>>>(x); }
 #endif
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900 || defined(WITH_80)
+// In host code nvcc gives the lambda's type a name of its own.
+template <typename F> __global__ void apply(float *x, F f) { x[threadIdx.x] = f(x[threadIdx.x]); }
+void lambdas(float *x, float y) {
+  auto one = [=] __device__ (float z) { return z * 2; };
+  auto two = [=] __device__ (float z) -> float { return z * y; };
+  auto three = [=] __host__ __device__ (float z) { return z + y; };
+  apply<<<1, 64>>>(x, one); apply<<<1, 64>>>(x, two); apply<<<1, 64>>>(x, three);
+}
+#endif
 int main() { return 0; }
 ";
 
@@ -245,7 +255,14 @@ fn checks_programs_of_nvcc() {
     let libraries = format!("-L{}", cuda.display());
     let both = "-gencode=arch=compute_80,code=[sm_80,compute_80]";
     let newer = "-gencode=arch=compute_90,code=sm_90";
-    let compile = ["k.cu", both, newer, &libraries, "-cudart=shared"];
+    let compile = [
+        "k.cu",
+        "-extended-lambda",
+        both,
+        newer,
+        &libraries,
+        "-cudart=shared",
+    ];
     // nvcc adds an image without kernels to each program, for its device link.
     let whole = [&compile[..], &["-DWITH_80", "-o", "whole"]].concat();
     done(&folder, &nvcc, &whole);
@@ -364,6 +381,33 @@ fn finds_images_that_the_openmp_runtime_does_not_load() {
             .filter(|code| code != "OFF301")
             .collect();
         assert_eq!(found, expected, "{kind}, libomptarget {release}");
+    }
+}
+
+/// As in cuBLASLt, whose section has tables between fat binaries.
+#[test]
+fn finds_fat_binaries_between_tables() {
+    let folder = Folder::new();
+    std::fs::write(folder.path("two.fatbin"), FATBIN).unwrap();
+    for (section, expected) in [(".cask_resource", &[][..]), (".nv_fatbin", &["OFF101"])] {
+        let assembly = format!(
+            ".section {section}, \"a\"\n.balign 8\n.incbin \"two.fatbin\"\n.quad 0, 16, 12\n.fill 100, 1, 0x55\n\
+             .balign 8\n.incbin \"two.fatbin\"\n.quad 17\n.text\n.globl main\nmain: ret\n\
+             .section .note.GNU-stack, \"\"\n"
+        );
+        put(&folder, "main.s", &assembly);
+        done(&folder, Path::new("cc"), &["main.s", "-o", "main"]);
+        let found = codes(&folder, "main").into_iter();
+        let found: Vec<String> = found
+            .filter(|code| !["OFF301", "OFF403"].contains(&&**code))
+            .collect();
+        assert_eq!(found, expected, "{section}");
+        let said = text(&cargo_offload(&folder, &["inspect", "main"]).stdout);
+        let images = if expected.is_empty() { 4 } else { 2 };
+        assert!(
+            said.starts_with(&format!("main: {images} device images")),
+            "{said}"
+        );
     }
 }
 

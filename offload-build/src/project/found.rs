@@ -16,6 +16,7 @@ use offload_build_core::installed::sdk;
 use offload_build_core::process::command::Command;
 use offload_build_core::process::install::Need;
 use offload_build_core::process::search::{Search, program_in};
+use offload_formats::names::ProcessorProducts;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -325,9 +326,10 @@ impl Here<'_> {
             .into_iter()
             .map(|name| FoundTool {
                 group: ToolGroup::Gpus,
-                name,
                 path: None,
-                detail: String::new(),
+                detail: ProcessorProducts::of(&name)
+                    .map_or(String::new(), |known| known.architecture().to_owned()),
+                name,
                 hint: None,
             })
             .collect();

@@ -256,11 +256,13 @@ impl Pruner<'_> {
             ));
         }
         if counts.empty > 0 {
-            let units = text::count(counts.empty, "bundle");
+            let units = text::count(counts.empty, "container");
             let name = terminal(name);
             say::warning(
                 "cargo offload prune",
-                &format!("{name}: {units} without images remain"),
+                &format!(
+                    "{name}: {units} without images: bundles or fat binaries for other targets only"
+                ),
             );
         }
         Ok(())

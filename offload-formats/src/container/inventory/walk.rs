@@ -26,7 +26,7 @@ use crate::format::bundle_text::{self, Comment};
 use crate::format::bundles::{self, AnyBundle};
 use crate::format::bytes::{OutOfBounds, ReadAt};
 use crate::format::compressed_bundle::{CompressedBundle, CompressedBundleError};
-use crate::format::fatbin::{self, FatbinEntry, FatbinKind};
+use crate::format::fatbin::{self, FatbinEntry, FatbinKind, FatbinReadError};
 use crate::format::magic::Magic;
 use crate::format::offload_binary::{self, InflateError, OffloadBinary};
 use crate::format::zip::{ZipFile, ZipMethod};
@@ -34,6 +34,9 @@ use crate::names::OffloadKind;
 
 /// Largest depth of archives in archives.
 const MAX_ARCHIVES: usize = 16;
+
+/// Sections that have nothing but fat binaries.
+const FATBIN_SECTIONS: [&[u8]; 2] = [b".nv_fatbin", b"__nv_relfatbin"];
 
 /// Limits amplification by overlapping sections and images: the size of all containers, in multiples of the file size.
 const OVERLAP: u64 = 16;
@@ -616,7 +619,10 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
     }
 
     fn fatbins(&mut self, range: Range<u64>) {
-        for found in fatbin::walk(self.data, range) {
+        for found in fatbin::walk(self.data, range.clone()) {
+            if let (Err(FatbinReadError::Magic { offset }), true) = (&found, self.has_tables()) {
+                return self.middle(*offset..range.end);
+            }
             let Some(found) = self.noted(found) else {
                 return;
             };
@@ -627,6 +633,12 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
                 .collect();
             self.found.containers.push(container);
         }
+    }
+
+    /// Tells whether the section may have other data between fat binaries, such as `.cask_resource` of cuBLASLt.
+    fn has_tables(&self) -> bool {
+        let section = self.place.section.as_deref();
+        section.is_some_and(|name| !FATBIN_SECTIONS.contains(&usual_name(name)))
     }
 
     fn offload_binaries(&mut self, range: Range<u64>) {

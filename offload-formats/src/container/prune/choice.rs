@@ -15,8 +15,9 @@ use crate::names::{EntryId, EntryKind, Processor, TargetId};
 /// | `gfx10*`, `sm_9*` | names that start so |
 /// | `x86_64-pc-linux-gnu` | images of offload binaries without a processor, such as OpenMP's for CPUs; only to drop them |
 ///
-/// To keep a processor keeps what can run on it, too: its generic processor, SPIR-V, and, of NVIDIA's cubins in the
-/// same fat binary, the newest one of the same major version if there is none of its own.
+/// To keep a processor keeps what can run on it, too: its generic processor, SPIR-V, and of NVIDIA's cubins those that use
+/// features of the processor or its family (`sm_90a` on a GPU of `sm_90`, `sm_100f` on one of `sm_103`), and, in each fat
+/// binary, the newest other one of the same major version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PruneChoice {
     names: Vec<String>,
@@ -146,7 +147,7 @@ impl PruneChoice {
             ChoiceMode::Drop => !is_named,
             ChoiceMode::Keep => {
                 let is_usable = |wanted: &String| {
-                    is_generic_of(arch, wanted) || is_substitute(arch, wanted, processors)
+                    is_generic_of(arch, wanted) || may_run(arch, wanted, processors)
                 };
                 is_named || is_ptx || self.names.iter().any(is_usable)
             }
@@ -174,8 +175,7 @@ impl PruneChoice {
             (FatbinKind::Cubin, ChoiceMode::Keep) => {
                 let mut names = self.names.iter();
                 names.any(|wanted| {
-                    is_named(&entry.processor, wanted)
-                        || is_substitute(&entry.processor, wanted, &cubins)
+                    is_named(&entry.processor, wanted) || may_run(&entry.processor, wanted, &cubins)
                 })
             }
             (_, ChoiceMode::Keep | ChoiceMode::Drop) => true,
@@ -223,20 +223,31 @@ fn is_generic_of(target_id: &str, name: &str) -> bool {
     family == Some(generic)
 }
 
-/// Tells whether a cubin is the best one for a processor that has no cubin of its own: NVIDIA's GPUs run cubins of the
-/// same major and no later minor version.
-fn is_substitute(processor: &str, wanted: &str, cubins: &[&str]) -> bool {
-    let number = |processor: &str| -> Option<u32> {
-        let number = processor.strip_prefix("sm_")?;
-        number.parse().ok()
-    };
-    let Some(wanted) = number(wanted) else {
+/// Tells whether the driver may choose a cubin for a GPU of the processor `wanted`: the newest of the same major and no
+/// later minor version, and those for features of the GPU. With a letter, `wanted` is the same GPU.
+fn may_run(processor: &str, wanted: &str, cubins: &[&str]) -> bool {
+    let Some((gpu, _)) = cubin_number(wanted) else {
         return false;
     };
-    let usable = cubins.iter().filter_map(|other| number(other));
-    let usable = usable.filter(|other| other / 10 == wanted / 10 && *other <= wanted);
-    let best = usable.max();
-    best.is_some() && number(processor) == best
+    let runs = |other: u32| other / 10 == gpu / 10 && other <= gpu;
+    match cubin_number(processor) {
+        Some((number, "a")) => number == gpu,
+        Some((number, "f")) => runs(number),
+        Some((number, "")) => {
+            let others = cubins.iter().filter_map(|other| cubin_number(other));
+            let plain = others.filter(|(other, letter)| letter.is_empty() && runs(*other));
+            plain.map(|(other, _)| other).max() == Some(number)
+        }
+        _ => false,
+    }
+}
+
+/// Returns the number and the letter of one of NVIDIA's processors: 90 and `a` of `sm_90a`.
+fn cubin_number(processor: &str) -> Option<(u32, &str)> {
+    let name = processor.strip_prefix("sm_")?;
+    let number = name.trim_end_matches(|char: char| char.is_ascii_lowercase());
+    let letter = name.get(number.len()..)?;
+    Some((number.parse().ok()?, letter))
 }
 
 #[cfg(test)]
@@ -263,6 +274,30 @@ mod tests {
             ("sm_80", "sm_8", false),
         ] {
             assert_eq!(is_named(target_id, name), expected, "{target_id} {name}");
+        }
+    }
+
+    #[test]
+    fn keeps_the_cubins_that_a_gpu_may_run() {
+        let all = [
+            "sm_75", "sm_80", "sm_86", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_100f", "sm_120f",
+        ];
+        for (gpu, expected) in [
+            ("sm_75", &["sm_75"][..]),
+            ("sm_80", &["sm_80"]),
+            // No cubin of its own.
+            ("sm_89", &["sm_86"]),
+            ("sm_90", &["sm_90", "sm_90a"]),
+            ("sm_90a", &["sm_90", "sm_90a"]),
+            ("sm_100", &["sm_100", "sm_100a", "sm_100f"]),
+            ("sm_103", &["sm_100", "sm_100f"]),
+            ("sm_121", &["sm_120f"]),
+            ("sm_70", &[]),
+            ("gfx90a", &[]),
+        ] {
+            let kept = all.iter().filter(|cubin| may_run(cubin, gpu, &all));
+            let kept: Vec<&str> = kept.copied().collect();
+            assert_eq!(kept, expected, "{gpu}");
         }
     }
 

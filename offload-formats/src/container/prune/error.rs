@@ -292,7 +292,7 @@ impl fmt::Display for PruneProblem {
             ),
             Self::Spans { what } => write!(f, "{what} extends over the removed pages"),
             Self::NoRoom => f.write_str("there is no room for another program header"),
-            Self::Grew => f.write_str("the pruned content is larger than the old one"),
+            Self::Grew => f.write_str("there is no room for the new images, which are larger than the old ones"),
         }
     }
 }

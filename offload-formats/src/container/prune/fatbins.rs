@@ -8,8 +8,8 @@ use super::job::PruneJob;
 use super::pruned::{PruneCounts, PrunedUnit};
 use crate::format::bytes::{Cursor, ReadAt};
 use crate::format::fatbin::{
-    FatbinCompressor, FatbinEntry, FatbinHeader, FatbinKind, FatbinUnpacker, FoundFatbin,
-    ImageHeader,
+    CompressedImage, FatbinCompressor, FatbinEntry, FatbinHeader, FatbinKind, FatbinUnpacker,
+    FoundFatbin, ImageHeader,
 };
 use crate::format::pieces::{self, Piece};
 use crate::format::unpacked::Scratch;
@@ -119,6 +119,15 @@ impl StoredImage<'_> {
             NewForm::Plain => None,
         };
         let is_plain = entry.compression.is_none();
+        let stored = entry.image.end.saturating_sub(entry.image.start);
+        let is_useless = |new: &CompressedImage| {
+            let (how, _) = new.how;
+            entry.compression == Some(how.method()) && new.bytes.len() as u64 >= stored
+        };
+        // Another level of the same method is worth it only if it saves something.
+        if compressed.as_ref().is_some_and(is_useless) {
+            return Ok(None);
+        }
         let (how, content) = match &compressed {
             Some(compressed) => (Some(compressed.how), compressed.bytes.as_slice()),
             None if is_plain => return Ok(None),

@@ -44,8 +44,9 @@ pub(super) fn recompressed<'d, R: ReadAt<'d>>(
         {
             Ok(None)
         }
-        // One of an unsuitable version must change, even if it grows.
+        // One of an unsuitable version must change, even if it grows. Another level is worth it only if it saves something.
         (Some(old), Some(how)) => {
+            let is_same = (old.version, old.method) == (how.version, how.method);
             let content = unpack(&old, &job.scratch.another())?;
             let size = content.size();
             let copy = Piece::Copy {
@@ -53,7 +54,9 @@ pub(super) fn recompressed<'d, R: ReadAt<'d>>(
                 range: 0..size,
             };
             let bytes = PieceSource::new(vec![copy], vec![content.source()]);
-            compressed_copy(job, how, size, bytes).map(Some)
+            let new = compressed_copy(job, how, size, bytes)?;
+            let stored = range.end.saturating_sub(range.start);
+            Ok(Some(new).filter(|new| !is_same || new.size() < stored))
         }
         (None, Some(how)) => {
             let size = range.end.saturating_sub(range.start);

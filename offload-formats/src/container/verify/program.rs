@@ -247,7 +247,10 @@ fn stub_kernels<'d, R: ReadAt<'d>>(host: &HostFile<'d, R>) -> BTreeSet<HostKerne
     kernels.collect()
 }
 
-/// Returns the kernel that a function starts; `None` for other functions.
+/// Parts of names that nvcc gives to the types of extended lambdas in host code. Images have other names for them.
+const EXTENDED_LAMBDAS: [&str; 3] = ["Unvdl", "Unvdtl", "Unvhdl"];
+
+/// Returns the kernel that a function starts; `None` for other functions, and for kernels whose names differ in images.
 ///
 /// | function | compiler | kernel |
 /// |---|---|---|
@@ -258,6 +261,9 @@ fn stub_kernels<'d, R: ReadAt<'d>>(host: &HostFile<'d, R>) -> BTreeSet<HostKerne
 /// | `_Z20__device_stub__scalePf` | nvcc, `extern "C"` | `scale` |
 fn kernel_of(function: &str) -> Option<HostKernel> {
     let function = plain(function);
+    if EXTENDED_LAMBDAS.iter().any(|part| function.contains(part)) {
+        return None;
+    }
     if let Some(name) = function.strip_prefix(STUB) {
         let names = vec![name.to_owned()];
         return Some(HostKernel { names }).filter(|_| !name.is_empty());
@@ -326,6 +332,8 @@ mod tests {
             "_Z99__device_stub__xPf",
             "_Z__device_stub__x",
             "__device_stub__",
+            // nvcc 13.5: `_Z3runIZ1aPfEUlfE_EvS0_T_` in the image.
+            "_Z52__device_stub__Z3runIZ1aPfEUnvdl0_PFvS0_E1a1_EvS0_T_PfR17__nv_dl_wrapper_tI11__nv_dl_tagIPFvS_EXadL_Z1aS_EELj1EEJEE",
         ] {
             assert_eq!(kernel_of(function), None, "{function}");
         }
