@@ -332,7 +332,7 @@ mod tests {
             "_Z99__device_stub__xPf",
             "_Z__device_stub__x",
             "__device_stub__",
-            // nvcc 13.5: `_Z3runIZ1aPfEUlfE_EvS0_T_` in the image.
+            // An extended lambda, by nvcc 13.5.
             "_Z52__device_stub__Z3runIZ1aPfEUnvdl0_PFvS0_E1a1_EvS0_T_PfR17__nv_dl_wrapper_tI11__nv_dl_tagIPFvS_EXadL_Z1aS_EELj1EEJEE",
         ] {
             assert_eq!(kernel_of(function), None, "{function}");
