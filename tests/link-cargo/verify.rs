@@ -263,6 +263,37 @@ fn checks_programs_of_nvcc() {
         &libraries,
         "-cudart=shared",
     ];
+    // Relocatable device code gives static kernels other names than host code has. Its LTO IR is no image of a driver.
+    put(
+        &folder,
+        "s.cu",
+        "static __global__ void one(float *x) { *x = 1; }\n\
+         namespace { template <typename T> __global__ void two(T *x) { *x = 2; } }\n\
+         int main() { one<<<1, 1>>>(0); two<float><<<1, 1>>>(0); return 0; }\n",
+    );
+    let lto = "-gencode=arch=compute_90,code=lto_90";
+    let separate = ["s.cu", "-rdc=true", both, &libraries, "-cudart=shared"];
+    done(&folder, &nvcc, &[&separate[..], &["-o", "static"]].concat());
+    let said = text(&cargo_offload(&folder, &["inspect", "--kernels", "static"]).stdout);
+    assert!(
+        said.contains(" void (anonymous namespace)::two<float>(float*)\n"),
+        "{said}"
+    );
+    assert_eq!(codes(&folder, "static"), [""; 0]);
+    let fatbin = ["s.cu", "-rdc=true", "-fatbin", lto, "-o", "lto.fatbin"];
+    done(&folder, &nvcc, &fatbin);
+    let said = text(&cargo_offload(&folder, &["inspect", "lto.fatbin"]).stdout);
+    assert!(said.contains("  0  sm_90  cuda  LTO IR  "), "{said}");
+    assert_eq!(codes(&folder, "lto.fatbin"), [""; 0]);
+    let same = [
+        "compress",
+        "--method=zstd",
+        "lto.fatbin",
+        "-o",
+        "same.fatbin",
+    ];
+    assert!(cargo_offload(&folder, &same).status.success());
+    assert_eq!(folder.read("same.fatbin"), folder.read("lto.fatbin"));
     // nvcc adds an image without kernels to each program, for its device link.
     let whole = [&compile[..], &["-DWITH_80", "-o", "whole"]].concat();
     done(&folder, &nvcc, &whole);

@@ -32,6 +32,8 @@ use crate::format::bytes::ReadAt;
 
 pub use error::KernelError;
 pub use kernel::{Argument, ArgumentKind, Kernel};
+#[cfg(feature = "tools")]
+pub(crate) use mangled::symbol_in_file;
 pub use mangled::{signature, source_name};
 
 /// Lists the kernels of an image, sorted by name. An image for a CPU has none.

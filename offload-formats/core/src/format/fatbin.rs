@@ -15,6 +15,9 @@
 //! | `0x2000` | a block of LZ4 | CUDA 11.0 to 12.2, at least in relocatable code (`__nv_relfatbin`), 13.5 with `--compress-mode=speed` |
 //! | `0x8000` | a frame of Zstandard | 13.5 with `--compress-mode=default`, `balance` and `size` |
 //!
+//! LTO IR (kind 8, `-dlto` of nvcc 13.5) has the flag `0x10000`, too: what is stored is no frame of Zstandard, and only
+//! NVIDIA's tools can read it.
+//!
 //! With `--concat`, `fatbinary` 13.5 compresses images of one kind together, if that is smaller. Such a group is an
 //! image of kind `0x100`. Between its header and the compressed bytes is a table:
 //!

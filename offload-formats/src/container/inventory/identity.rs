@@ -28,6 +28,8 @@ pub enum ImageForm {
     HostElf,
     /// PTX, NVIDIA's assembly.
     Ptx,
+    /// NVIDIA's intermediate code, which nvlink compiles.
+    LtoIr,
     /// LLVM bitcode.
     Bitcode,
     /// SPIR-V.
@@ -51,6 +53,7 @@ impl ImageForm {
             Self::DeviceObject => "device object",
             Self::HostElf => "host ELF",
             Self::Ptx => "PTX",
+            Self::LtoIr => "LTO IR",
             Self::Bitcode => "bitcode",
             Self::SpirV => "SPIR-V",
             Self::Container => "container",
@@ -67,6 +70,7 @@ impl ImageForm {
             Self::Cubin => "cubin",
             Self::DeviceObject | Self::HostElf => "o",
             Self::Ptx => "ptx",
+            Self::LtoIr => "ltoir",
             Self::Bitcode => ImageKind::BITCODE.extension(),
             Self::SpirV => ImageKind::SPIRV.extension(),
             Self::Archive => "a",

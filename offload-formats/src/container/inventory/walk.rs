@@ -743,6 +743,7 @@ fn fatbin_image(index: usize, entry: FatbinEntry) -> InventoryImage {
     let (form, processor) = match entry.kind {
         FatbinKind::Ptx => (Some(ImageForm::Ptx), format!("compute_{number}")),
         FatbinKind::Cubin => (Some(ImageForm::Cubin), entry.processor.clone()),
+        FatbinKind::LtoIr => (Some(ImageForm::LtoIr), entry.processor.clone()),
         _ => (None, entry.processor.clone()),
     };
     let size = entry.uncompressed_size;

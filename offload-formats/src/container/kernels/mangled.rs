@@ -19,8 +19,8 @@ const DEEPEST: u32 = 128;
 const UNIQUE_MARKS: [&str; 4] = [".intern.", ".static.", "__intern__", "__static__"];
 
 /// Returns the name of a kernel with its namespaces and template arguments, without its parameters: `scale` for
-/// `_Z5scalePff`, `ns::scale<float, 256>` for `_ZN2ns5scaleIfLi256EEEvPf`. The hash of a `static` kernel is left out: `scale` for
-/// `_ZL5scalePff.intern.65aebf8a67a01698`.
+/// `_Z5scalePff`, `ns::scale<float, 256>` for `_ZN2ns5scaleIfLi256EEEvPf`. What makes the symbol of a `static` kernel unique is left out:
+/// `scale` for `_ZL5scalePff.intern.65aebf8a67a01698`.
 ///
 /// A symbol that is not a mangled name, or whose name is longer than 4096 bytes, is returned as it is.
 #[must_use]
@@ -29,18 +29,18 @@ pub fn source_name(symbol: &str) -> String {
         .no_params()
         .no_return_type()
         .hide_expression_literal_types();
-    demangle(symbol, options).unwrap_or_else(|| without_hash(symbol).to_owned())
+    demangle(symbol, options).unwrap_or_else(|| symbol_in_file(symbol).to_owned())
 }
 
 /// Returns the name of a kernel as its declaration spells it, with its parameters, and with the return type if the kernel
-/// is of a template: `void f<int>(float*)` for `_Z1fIiEvPf`, `scale(float*, float)` for `_Z5scalePff`. The hash of a `static` kernel
-/// is left out.
+/// is of a template: `void f<int>(float*)` for `_Z1fIiEvPf`, `scale(float*, float)` for `_Z5scalePff`. What makes the
+/// symbol of a `static` kernel unique is left out.
 ///
 /// A symbol that is not a mangled name, or whose name is longer than 4096 bytes, is returned as it is.
 #[must_use]
 pub fn signature(symbol: &str) -> String {
     let options = DemangleOptions::new().hide_expression_literal_types();
-    demangle(symbol, options).unwrap_or_else(|| without_hash(symbol).to_owned())
+    demangle(symbol, options).unwrap_or_else(|| symbol_in_file(symbol).to_owned())
 }
 
 /// Returns the kind of each parameter of a mangled function name; `None` if `symbol` is not one.
@@ -86,8 +86,12 @@ fn kind(written: &str) -> ArgumentKind {
     }
 }
 
-/// Returns a symbol without the hash that clang adds to the name of a `static` kernel.
-fn without_hash(symbol: &str) -> &str {
+/// Returns a symbol without what makes that of a `static` kernel unique: the hash that clang adds, the name of the file that
+/// nvcc puts before it.
+pub(crate) fn symbol_in_file(symbol: &str) -> &str {
+    if let Some(name) = without_file(symbol) {
+        return name;
+    }
     let is_hash =
         |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let mut marks = UNIQUE_MARKS.iter();
@@ -98,8 +102,16 @@ fn without_hash(symbol: &str) -> &str {
     name.unwrap_or(symbol)
 }
 
+/// Returns the symbol of a `static` kernel of nvcc with relocatable device code without the file's name before it: `_Z1kPf` for
+/// `__nv_static_7__1_k_cu__Z1kPf`, where 7 is the length of `_1_k_cu`.
+fn without_file(symbol: &str) -> Option<&str> {
+    let (length, rest) = symbol.strip_prefix("__nv_static_")?.split_once('_')?;
+    let symbol = rest.get(length.parse().ok()?..)?.strip_prefix('_')?;
+    Some(symbol).filter(|symbol| !symbol.is_empty())
+}
+
 fn demangle(symbol: &str, options: DemangleOptions) -> Option<String> {
-    let symbol = without_hash(symbol);
+    let symbol = symbol_in_file(symbol);
     // The bare name of a variable or a C function may be the encoding of a type (`f` is `float`).
     if !symbol.starts_with("_Z") {
         return None;
@@ -196,6 +208,22 @@ mod tests {
             ),
             ("_ZL6factor.static.65aebf8a67a01698", "factor", "factor"),
             ("_ZL6factor__static__65aebf8a67a01698", "factor", "factor"),
+            // nvcc 13.5 with relocatable device code: `static`, in an unnamed namespace.
+            (
+                "__nv_static_25__38cebf3f_4_s_cu__Z3runPf__Z6hiddenPf",
+                "hidden",
+                "hidden(float*)",
+            ),
+            (
+                "__nv_static_25__38cebf3f_4_s_cu__Z3runPf__ZN36_GLOBAL__N__38cebf3f_4_s_cu__Z3runPf4tmplIfEEvPT_",
+                "(anonymous namespace)::tmpl<float>",
+                "void (anonymous namespace)::tmpl<float>(float*)",
+            ),
+            (
+                "__nv_static_99__38cebf3f",
+                "__nv_static_99__38cebf3f",
+                "__nv_static_99__38cebf3f",
+            ),
             ("scale.intern.65aebf8a67a01698", "scale", "scale"),
             ("scale__intern__", "scale__intern__", "scale__intern__"),
             ("an__intern__name", "an__intern__name", "an__intern__name"),

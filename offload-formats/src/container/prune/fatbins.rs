@@ -8,8 +8,8 @@ use super::job::PruneJob;
 use super::pruned::{PruneCounts, PrunedUnit};
 use crate::format::bytes::{Cursor, ReadAt};
 use crate::format::fatbin::{
-    CompressedImage, FatbinCompressor, FatbinEntry, FatbinHeader, FatbinKind, FatbinUnpacker,
-    FoundFatbin, ImageHeader,
+    CompressedImage, FatbinCompression, FatbinCompressor, FatbinEntry, FatbinHeader, FatbinKind,
+    FatbinUnpacker, FoundFatbin, ImageHeader,
 };
 use crate::format::pieces::{self, Piece};
 use crate::format::unpacked::Scratch;
@@ -159,6 +159,8 @@ impl StoredImage<'_> {
                 let fatbins = fatbins?;
                 let is_to_change = match old {
                     None => true,
+                    // Nobody can compress again what nobody can read.
+                    Some(FatbinCompression::Other(_)) => false,
                     Some(old) => {
                         let is_other = old != fatbins.compressor.method();
                         fatbins.replaces && (is_other || fatbins.has_level())
@@ -169,7 +171,8 @@ impl StoredImage<'_> {
             // Only compressed images form groups.
             Recompression::Decompress => {
                 let is_alone = self.entry.group.is_none();
-                (old.is_some() && is_alone).then_some(NewForm::Plain)
+                let is_known = !matches!(old, None | Some(FatbinCompression::Other(_)));
+                (is_known && is_alone).then_some(NewForm::Plain)
             }
         }
     }

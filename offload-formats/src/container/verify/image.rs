@@ -10,7 +10,7 @@ use crate::container::Standing;
 use crate::container::cubin::is_ignored_by_libomptarget;
 use crate::container::elf::{Elf, SymbolPlace, SymbolTable};
 use crate::container::inventory::{ContainerFormat, ImageContainer, ImageForm, InventoryImage};
-use crate::container::kernels::{KernelError, kernels_within, ptx_kernels};
+use crate::container::kernels::{KernelError, kernels_within, ptx_kernels, symbol_in_file};
 use crate::container::large;
 use crate::escape::terminal;
 use crate::format::bytes::{Cursor, ReadAt};
@@ -251,7 +251,12 @@ impl<'d, R: ReadAt<'d>> CheckedImage<'_, R> {
             _ => kernels_within(self.data, range),
         };
         let found = found.map_err(wrong)?;
-        Ok(found.into_iter().map(|kernel| kernel.name).collect())
+        let names = found.iter().flat_map(|kernel| {
+            let (unique, name) = (kernel.name.as_str(), symbol_in_file(&kernel.name));
+            // Host code names the kernel either way.
+            std::iter::once(unique).chain(Some(name).filter(|name| *name != unique))
+        });
+        Ok(names.map(str::to_owned).collect())
     }
 }
 

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::layout::{CUBIN, ImageHeader, LZ4, PTX, THIS_FAMILY, THIS_PROCESSOR, ZSTD};
+use super::layout::{
+    CUBIN, HIDDEN, ImageHeader, LTO_IR, LZ4, PTX, THIS_FAMILY, THIS_PROCESSOR, ZSTD,
+};
 
 /// An image of a fat binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub enum FatbinKind {
     Ptx,
     /// Machine code that the driver loads.
     Cubin,
+    /// Code that nvlink compiles (`-dlto`).
+    LtoIr,
     /// Another kind, by number.
     Other(u16),
 }
@@ -78,6 +82,7 @@ impl FatbinEntry {
             kind: match header.kind {
                 PTX => FatbinKind::Ptx,
                 CUBIN => FatbinKind::Cubin,
+                LTO_IR => FatbinKind::LtoIr,
                 other => FatbinKind::Other(other),
             },
             processor: format!("sm_{}{letter}", header.processor),
@@ -98,7 +103,7 @@ impl FatbinEntry {
 
 impl FatbinCompression {
     fn of(header: &ImageHeader) -> Option<Self> {
-        let methods = LZ4 | ZSTD;
+        let methods = LZ4 | ZSTD | HIDDEN;
         match header.flags & methods {
             LZ4 => Some(Self::Lz4),
             ZSTD => Some(Self::Zstd),
@@ -113,6 +118,7 @@ impl fmt::Display for FatbinEntry {
         match self.kind {
             FatbinKind::Ptx => write!(f, "PTX for {}", self.processor),
             FatbinKind::Cubin => write!(f, "cubin for {}", self.processor),
+            FatbinKind::LtoIr => write!(f, "LTO IR for {}", self.processor),
             FatbinKind::Other(kind) => write!(f, "kind {kind} for {}", self.processor),
         }
     }

@@ -59,6 +59,8 @@ pub const PTX: u16 = 1;
 /// Kind of an image that is a cubin.
 #[doc(hidden)]
 pub const CUBIN: u16 = 2;
+/// Kind of an image that is NVIDIA's intermediate code, which nvlink compiles (`-dlto`).
+pub(super) const LTO_IR: u16 = 8;
 /// Kind of a group of images that are compressed together.
 pub(super) const GROUP: u16 = 0x100;
 /// Flag of an image that runs on this processor alone, such as `sm_90a`.
@@ -67,6 +69,8 @@ pub const THIS_PROCESSOR: u64 = 1 << 20;
 /// Flag of an image that runs on all processors of this family, such as `sm_100f`.
 #[doc(hidden)]
 pub const THIS_FAMILY: u64 = 1 << 21;
+/// Flag of an image whose stored bytes only NVIDIA's tools can read: LTO IR of nvcc 13.5.
+pub(super) const HIDDEN: u64 = 1 << 16;
 /// Flag of an image that is compressed by LZ4.
 pub(super) const LZ4: u64 = 1 << 13;
 /// Flag of an image that is compressed by Zstandard.
