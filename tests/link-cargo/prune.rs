@@ -468,6 +468,21 @@ fn checks_the_segments_of_a_program() {
     assert_eq!(printed(&folder, &["./small"]), expected);
 }
 
+/// As in libraries of NVIDIA, whose registration records the linker has removed.
+#[test]
+fn prunes_beside_a_unit_that_nothing_uses() {
+    let folder = folder();
+    let alone = PROGRAM.replace("unit_two, 0}}", "unit_one, 0}}");
+    folder.write("alone.c", alone);
+    let compile = ["main.c", "alone.c", "-fPIC", "-pie", "-o", "alone"];
+    cc(&folder, Path::new("cc"), &compile);
+    let before = printed(&folder, &["./alone"]);
+    pruned(&folder, &["--keep=gfx1100", "alone", "-o", "small"]);
+    let expected = without_others(&before, &["gfx1100"]);
+    assert_eq!(printed(&folder, &["./small"]), expected);
+    assert!(size(&folder, "small") + 1_100_000 < size(&folder, "alone"));
+}
+
 #[test]
 fn refuses_what_it_cannot_prune_and_writes_nothing() {
     let folder = folder();
@@ -480,14 +495,19 @@ fn refuses_what_it_cannot_prune_and_writes_nothing() {
         Path::new("cc"),
         &["main.c", "inside.c", "-o", "inside"],
     );
-    // A unit that nothing points to.
+    // Units that no pointer leads to, but code: without dynamic relocations it may have the address itself.
     let alone = PROGRAM.replace("unit_two, 0}}", "unit_one, 0}}");
-    folder.write("alone.c", alone);
-    cc(
-        &folder,
-        Path::new("cc"),
-        &["main.c", "alone.c", "-o", "alone"],
+    folder.write("alone.c", &alone);
+    let hidden = alone.replace(
+        "unit_two[];",
+        "unit_two[] __attribute__((visibility(\"hidden\")));",
     );
+    let used = format!("{hidden}const char *used(void) {{ return unit_two; }}\n");
+    folder.write("used.c", used);
+    for (source, flag, output) in [("used.c", "-pie", "alone"), ("alone.c", "-no-pie", "fixed")] {
+        let compile = ["main.c", source, "-fPIC", flag, "-o", output];
+        cc(&folder, Path::new("cc"), &compile);
+    }
     folder.write("text", "text");
     for (file, arguments, expected) in [
         (
@@ -504,6 +524,11 @@ fn refuses_what_it_cannot_prune_and_writes_nothing() {
             "alone",
             &["--keep=gfx1100"],
             "alone: nothing points to the device code at offset 0x",
+        ),
+        (
+            "fixed",
+            &["--keep=gfx1100"],
+            "fixed: nothing points to the device code at offset 0x",
         ),
         (
             "text",

@@ -250,6 +250,10 @@ impl SectionHeader64 {
         self.flags & elf::SHF_ALLOC.0 != 0
     }
 
+    pub(super) fn is_code(&self) -> bool {
+        self.flags & elf::SHF_EXECINSTR.0 != 0
+    }
+
     /// Returns its range in the file.
     pub(super) fn range(&self) -> Range<u64> {
         self.offset..self.offset + self.size

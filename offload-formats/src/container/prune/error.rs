@@ -111,7 +111,7 @@ pub enum PruneProblem {
         /// Address that it points to.
         address: u64,
     },
-    /// A bundle or fat binary to which nothing points: code may refer to it.
+    /// A bundle or fat binary to which nothing points, and code may refer to it.
     Unregistered {
         /// Offset of the unit.
         offset: u64,

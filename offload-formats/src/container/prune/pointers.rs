@@ -99,12 +99,14 @@ pub(super) fn pointers<'d, R: ReadAt<'d>>(
         }
     }
     finder.wrappers()?;
-    let mut units = map
-        .units
-        .iter()
-        .filter(|(address, _)| !map.is_in_table(**address));
-    match units.find(|(address, _)| !finder.found.contains(address)) {
-        Some((_, unit)) => Err(PruneProblem::Unregistered {
+    let units = map.units.iter();
+    let units = units.filter(|(address, _)| !map.is_in_table(**address));
+    let alone: Vec<(u64, MovedUnit)> = units
+        .filter(|(address, _)| !finder.found.contains(address))
+        .map(|(address, unit)| (*address, *unit))
+        .collect();
+    match finder.in_use(&alone) {
+        Some(unit) => Err(PruneProblem::Unregistered {
             offset: unit.offset,
         }),
         None => Ok(finder.words),
@@ -190,6 +192,23 @@ pub(super) fn symbol_values<'d, R: ReadAt<'d>>(
     Ok(symbols.map(|(_, symbol)| symbol.value).collect())
 }
 
+/// Returns the unit to which an instruction of x86-64 refers; `code` is at the address `start`. A displacement of 4 bytes follows a
+/// ModRM byte of mode 0 with register 5, and counts from the end of the instruction, which has up to 4 more bytes.
+fn referred_unit(code: &[u8], start: u64, units: &[(u64, MovedUnit)]) -> Option<MovedUnit> {
+    let places = (start..).zip(code.windows(5));
+    let mut targets = places.filter_map(|(address, bytes)| {
+        let (mode, displacement) = bytes.split_first()?;
+        let displacement = i32::from_le_bytes(displacement.try_into().ok()?);
+        let end = address.wrapping_add(5);
+        (mode & 0xc7 == 5).then_some(end.wrapping_add_signed(displacement.into()))
+    });
+    targets.find_map(|target| {
+        let mut units = units.iter();
+        let found = units.find(|(address, _)| address.wrapping_sub(target) <= 4);
+        found.map(|(_, unit)| *unit)
+    })
+}
+
 impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
     fn relocations(&mut self, section: &SectionHeader64) -> Result<(), PruneProblem> {
         let all = records(self.data, section, Relocation64::LEN, Relocation64::read)?;
@@ -243,6 +262,35 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the first of `units` that the program may use, although no pointer leads there. In a shared library or
+    /// position-independent program for x86-64, only an instruction can. Other files are not searched.
+    fn in_use(&self, units: &[(u64, MovedUnit)]) -> Option<MovedUnit> {
+        /// Bytes that are read at once.
+        const PART: u64 = 1 << 20;
+        let file = &self.headers.file;
+        let (_, first) = units.first()?;
+        if (file.machine, file.file_type) != (elf::EM_X86_64.0, elf::ET_DYN.0) {
+            return Some(*first);
+        }
+        let code = self.headers.sections.iter();
+        let code = code.filter(|section| section.is_code() && section.has_content());
+        let mut part = Vec::new();
+        for section in code {
+            for place in (0..section.size).step_by(PART as usize) {
+                // The next part starts before the last displacement of this one.
+                part.resize((section.size - place).min(PART + 4) as usize, 0);
+                let read = self.data.read_once(&mut part, section.offset + place);
+                let start = section.address.wrapping_add(place);
+                match (read, referred_unit(&part, start, units)) {
+                    (None, _) => return Some(*first),
+                    (Some(_), Some(unit)) => return Some(unit),
+                    (Some(_), None) => {}
+                }
+            }
+        }
+        None
     }
 
     /// Changes a word in the file if it has the old value: some linkers write it beside the relocation.
@@ -343,5 +391,30 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
         let start = section.map(|section| section.address);
         let mut sections = self.map.sections.iter();
         sections.any(|range| Some(range.start) == start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_unit_to_which_an_instruction_refers() {
+        let unit = MovedUnit {
+            address: 0,
+            old_size: 16,
+            size: 16,
+            offset: 0x300,
+        };
+        let refers = |code: &[u8]| referred_unit(code, 0x1000, &[(0x2000, unit)]).is_some();
+        // `lea rax, [rip + 0xff9]`, `cmp dword [rip + 0xff6], 1`, `mov rdi, [rip + 0xff8]` after a `nop`.
+        assert!(refers(b"\x48\x8d\x05\xf9\x0f\0\0"));
+        assert!(refers(b"\x81\x3d\xf6\x0f\0\0\x01\0\0\0"));
+        assert!(refers(b"\x90\x48\x8b\x3d\xf8\x0f\0\0"));
+        // To the byte before and the byte after; relative to another register; not whole.
+        assert!(!refers(b"\x48\x8d\x05\xfa\x0f\0\0"));
+        assert!(!refers(b"\x48\x8d\x05\xf4\x0f\0\0"));
+        assert!(!refers(b"\x48\x8d\x83\xf9\x0f\0\0"));
+        assert!(!refers(b"\x48\x8d\x05\xf9\x0f\0"));
     }
 }
