@@ -212,7 +212,7 @@ fn warns_of_images_that_libomptarget_does_not_load() {
     let (Some(package), Some(new), Some(old)) = (
         package(),
         support::tool("cuda", &["ptxas"]),
-        support::tool("cuda12", &["ptxas"]),
+        support::tool("cuda12", &["cuda-12/bin/ptxas"]),
     ) else {
         return;
     };

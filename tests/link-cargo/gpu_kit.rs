@@ -241,12 +241,13 @@ fn runs_all_programs_of_a_vendor_whose_driver_fails() {
 fn builds_a_kit_that_runs_without_compilers() {
     let tools = [
         support::tool("cuda", &["nvcc"]),
+        support::tool("cuda12", &["cuda-12/bin/ptxas"]),
         support::tool("llvm22", &["clang-linker-wrapper"]),
         support::tool("llvm19", &["clang-linker-wrapper"]),
         support::tool("omptarget19", &["libomptarget.so"]),
         support::tool("rustweb", &["lib.rs"]),
     ];
-    let [Some(nvcc), Some(_), Some(_), Some(_), Some(_)] = tools else {
+    let [Some(nvcc), Some(_), Some(_), Some(_), Some(_), Some(_)] = tools else {
         return;
     };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gpu-kit");

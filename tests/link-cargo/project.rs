@@ -236,7 +236,7 @@ fn says_which_images_libomptarget_does_not_load() {
     let tools = [
         support::tool("omptarget19", &["libomptarget.so"]),
         support::tool("cuda", &["ptxas"]),
-        support::tool("cuda12", &["ptxas"]),
+        support::tool("cuda12", &["cuda-12/bin/ptxas"]),
     ];
     let [Some(_), Some(new), Some(old)] = tools else {
         return;

@@ -563,7 +563,7 @@ fn warns_of_images_that_libomptarget_does_not_load() {
     let (Some(project), Some(new), Some(old)) = (
         Project::new(),
         other("cuda", &["ptxas"]),
-        other("cuda12", &["ptxas"]),
+        other("cuda12", &["cuda-12/bin/ptxas"]),
     ) else {
         return;
     };

@@ -40,12 +40,10 @@ const WORDS: [(&str, &[&str]); 18] = [
     ("comgr", &["/usr/lib/x86_64-linux-gnu"]),
     ("amdhip", &["/usr/lib/x86_64-linux-gnu"]),
     ("cuda", &["/usr/local/cuda/bin"]),
+    // By `cuda-12/bin/ptxas`: the `ptxas` of PATH may be of another release.
     (
         "cuda12",
-        &[concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../.tools/cuda-12/bin"
-        )],
+        &[concat!(env!("CARGO_MANIFEST_DIR"), "/../.tools")],
     ),
     ("rustweb", &["/usr/lib/rustlib/src/rust/library/core/src"]),
     ("cmake", &[]),

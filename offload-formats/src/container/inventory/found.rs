@@ -10,10 +10,11 @@ use crate::container::bundled::DeviceTarget;
 use crate::escape::terminal;
 use crate::format::bytes::ReadAt;
 use crate::format::compressed_bundle::{CompressedBundle, CompressedBundleError, Method};
-use crate::format::fatbin::{FatbinCompression, FatbinEntry};
+use crate::format::fatbin::{FatbinCompression, FatbinEntry, FatbinKind};
 use crate::format::magic::Magic;
 use crate::format::unpacked::{Scratch, Unpacked};
 use crate::format::zip::ZipMember;
+use crate::names::OffloadKind;
 
 /// The device images of a file.
 #[derive(Debug, Default)]
@@ -141,6 +142,43 @@ pub struct InventoryImage {
 }
 
 impl InventoryImage {
+    /// Returns the image that an entry of a fat binary describes.
+    pub(super) fn of_fatbin(index: usize, entry: FatbinEntry) -> Self {
+        let number = entry.processor.trim_start_matches("sm_");
+        let (form, processor) = match entry.kind {
+            FatbinKind::Ptx => (Some(ImageForm::Ptx), format!("compute_{number}")),
+            FatbinKind::Cubin => (Some(ImageForm::Cubin), entry.processor.clone()),
+            FatbinKind::LtoIr => (Some(ImageForm::LtoIr), entry.processor.clone()),
+            _ => (None, entry.processor.clone()),
+        };
+        let size = entry.uncompressed_size;
+        let range = entry.image.clone();
+        let stored = range.end.saturating_sub(range.start);
+        let shared = entry.group.as_ref().map(|group| {
+            let part = u128::from(stored) * u128::from(size);
+            let part = part.checked_div(group.size.into()).unwrap_or(0);
+            // The sizes of a damaged group may exceed it.
+            u64::try_from(part).map_or(stored, |part| part.min(stored))
+        });
+        Self {
+            index,
+            entry_id: None,
+            is_host: false,
+            target: DeviceTarget {
+                kind: OffloadKind::CUDA,
+                triple: "nvptx64-nvidia-cuda".to_owned(),
+                processor,
+            },
+            own_target_id: None,
+            form,
+            size,
+            stored_size: shared.unwrap_or(stored),
+            range,
+            fatbin_entry: Some(entry),
+            inner: Vec::new(),
+        }
+    }
+
     /// Returns the compression of the image itself.
     #[must_use]
     pub fn compression(&self) -> Option<FatbinCompression> {

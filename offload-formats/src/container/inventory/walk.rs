@@ -11,7 +11,7 @@ use super::found::{
     ContainerCompression, ContainerData, ContainerFormat, ImageContainer, Inventory,
     InventoryImage, InventoryProblem, MAX_NESTING, OutsideMember, PackedMember, UnsupportedFile,
 };
-use super::identity::{Identity, ImageForm};
+use super::identity::Identity;
 use super::search::search;
 use crate::container::archive::Archive;
 use crate::container::bundled::{BundledEntry, DeviceTarget, Unpacking};
@@ -26,7 +26,7 @@ use crate::format::bundle_text::{self, Comment};
 use crate::format::bundles::{self, AnyBundle};
 use crate::format::bytes::{OutOfBounds, ReadAt};
 use crate::format::compressed_bundle::{CompressedBundle, CompressedBundleError};
-use crate::format::fatbin::{self, FatbinEntry, FatbinKind, FatbinReadError};
+use crate::format::fatbin::{self, FatbinReadError};
 use crate::format::magic::Magic;
 use crate::format::offload_binary::{self, InflateError, OffloadBinary};
 use crate::format::zip::{ZipFile, ZipMethod};
@@ -629,7 +629,7 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
             let mut container = self.container(ContainerFormat::Fatbin, found.range);
             let images = found.entries.into_iter().enumerate();
             container.images = images
-                .map(|(index, entry)| fatbin_image(index, entry))
+                .map(|(index, entry)| InventoryImage::of_fatbin(index, entry))
                 .collect();
             self.found.containers.push(container);
         }
@@ -736,42 +736,6 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
 fn is_data(section: &ElfSection) -> bool {
     let is_code = section.flags & elf::SHF_EXECINSTR.0 != 0;
     section.section_type == elf::SHT_PROGBITS.0 && section.allocated() && !is_code
-}
-
-fn fatbin_image(index: usize, entry: FatbinEntry) -> InventoryImage {
-    let number = entry.processor.trim_start_matches("sm_");
-    let (form, processor) = match entry.kind {
-        FatbinKind::Ptx => (Some(ImageForm::Ptx), format!("compute_{number}")),
-        FatbinKind::Cubin => (Some(ImageForm::Cubin), entry.processor.clone()),
-        FatbinKind::LtoIr => (Some(ImageForm::LtoIr), entry.processor.clone()),
-        _ => (None, entry.processor.clone()),
-    };
-    let size = entry.uncompressed_size;
-    let range = entry.image.clone();
-    let stored = range.end.saturating_sub(range.start);
-    let shared = entry.group.as_ref().map(|group| {
-        let part = u128::from(stored) * u128::from(size);
-        let part = part.checked_div(group.size.into()).unwrap_or(0);
-        // The sizes of a damaged group may exceed it.
-        u64::try_from(part).map_or(stored, |part| part.min(stored))
-    });
-    InventoryImage {
-        index,
-        entry_id: None,
-        is_host: false,
-        target: DeviceTarget {
-            kind: OffloadKind::CUDA,
-            triple: "nvptx64-nvidia-cuda".to_owned(),
-            processor,
-        },
-        own_target_id: None,
-        form,
-        size,
-        stored_size: shared.unwrap_or(stored),
-        range,
-        fatbin_entry: Some(entry),
-        inner: Vec::new(),
-    }
 }
 
 /// Returns an image whose container states `target`; the image's own statement replaces missing fields.
