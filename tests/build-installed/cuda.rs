@@ -119,7 +119,8 @@ fn says_which_package_has_a_header_of_cuda_libraries() {
         return;
     };
     let hint = "\nhint: this header is part of CCCL, which some installations of CUDA lack: install it with the toolkit's \
-        installer, or copy the headers of PyPI's `nvidia-cuda-cccl` to the toolkit's `include`\n";
+        installer, or copy the headers of PyPI's `nvidia-cuda-cccl` (CUDA 12: `nvidia-cuda-cccl-cu12`) to the toolkit's \
+        `include`\n";
     let error = package.fails(&mut script);
     assert!(error.contains("'nv/target' file not found"), "{error}");
     assert!(error.contains(hint), "{error}");
@@ -130,7 +131,7 @@ fn says_which_package_has_a_header_of_cuda_libraries() {
     assert!(error.contains(hint), "{error}");
     package.put("kernels/k.cu", "#include <cublas_v2.h>\n");
     let hint = "\nhint: this header is part of a library of CUDA: install it with the toolkit's installer, or add the folder \
-        `include` of its wheel from PyPI (such as `nvidia-cublas`) to `include`\n";
+        `include` of its wheel from PyPI (such as `nvidia-cublas`, for CUDA 12 `nvidia-cublas-cu12`) to `include`\n";
     let error = package.fails(&mut script);
     assert!(
         error.contains("cublas_v2.h: No such file") && error.contains(hint),

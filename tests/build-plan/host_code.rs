@@ -513,7 +513,7 @@ fn says_where_to_get_the_library_for_kernels_that_launch_kernels() {
         script
     };
     let hint = "hint: kernels that launch kernels need CUDA's device runtime: install it with the toolkit's installer, or copy \
-                `libcudadevrt.a` of PyPI's `nvidia-cuda-runtime` to the toolkit's `lib64`";
+                `libcudadevrt.a` of PyPI's `nvidia-cuda-runtime` (CUDA 12: `nvidia-cuda-runtime-cu12`) to the toolkit's `lib64`";
     for host in ["host = true", "host = false"] {
         let error = package.fails(&mut script(host));
         let undefined = "Undefined reference to '__cudaCDP2";
@@ -586,6 +586,37 @@ fn compresses_what_is_registered() {
     assert!(content.starts_with(b"CCOB"), "{:?}", &content[..8]);
 }
 
+/// clang warns of options for another side, which a command for one side does not use.
+#[test]
+fn gives_each_side_its_own_flags() {
+    let Some(package) = package(
+        "hip",
+        r#"
+        language = "hip"
+        host = true
+        sources = ["kernels/*.hip"]
+        targets = ["gfx90a", "gfx1100"]
+        flags = ["-nogpulib", "-nogpuinc", "-Xarch_device", "-DDEVICE", "-Xarch_gfx1100", "-DNEWER", "-Xarch_host", "-DHOST"]
+        "#,
+    ) else {
+        return;
+    };
+    let source = r#"
+        #ifdef __HIP_DEVICE_COMPILE__
+        #if !defined DEVICE || defined HOST || defined NEWER != defined __gfx1100__
+        #error flags of another side
+        #endif
+        #elif !defined HOST || defined DEVICE || defined NEWER
+        #error flags of another side
+        #endif
+        #include "k.h"
+        __global__ void k(int *x) { *x = 1; }
+    "#;
+    package.put("kernels/k.hip", source);
+    let told = text(&package.script().output().unwrap());
+    assert!(!told.contains("unused"), "{told}");
+}
+
 #[test]
 fn says_where_a_runtime_was_looked_for() {
     let Some(package) = package("hip", &format!("{HIP}{ALONE}")) else {
@@ -595,7 +626,8 @@ fn says_where_a_runtime_was_looked_for() {
     // For a host that has none.
     script
         .env("TARGET", "aarch64-unknown-linux-gnu")
-        .env("LIBRARY_PATH", "/nowhere");
+        .env("LIBRARY_PATH", "/nowhere")
+        .env("ROCM_PATH", "/opt/rocm");
     let told = text(&script.output().unwrap());
     let warnings = told
         .lines()
@@ -607,6 +639,8 @@ fn says_where_a_runtime_was_looked_for() {
         "{warnings}"
     );
     assert!(warnings.contains("LIBRARY_PATH"), "{warnings}");
+    let folder = "/opt/rocm/lib64,";
+    assert_eq!(warnings.matches(folder).count(), 1, "{warnings}");
     assert!(
         told.contains("cargo::rustc-link-lib=dylib=amdhip64\n"),
         "{told}"

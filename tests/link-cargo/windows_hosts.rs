@@ -6,9 +6,10 @@ use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use support::launches::{self, HEADER, HELPER, RUNTIME, SHARED, SOURCE};
 use support::package::{Package, text};
+use support::wine::Wine;
 use tempfile::TempDir;
 
 const OUT: &str = "target/build/pack-0123/out";
@@ -45,11 +46,9 @@ void start(void) {
 }
 "#;
 
-const WINE_PREFIX: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/wine");
-
 struct Tools {
     mingw: PathBuf,
-    wine: PathBuf,
+    wine: Wine,
     clang: PathBuf,
     lld: PathBuf,
     folder: TempDir,
@@ -57,15 +56,13 @@ struct Tools {
 
 impl Tools {
     fn find() -> Option<Self> {
-        let tools = Self {
+        Some(Self {
             mingw: support::tool("mingw", &["x86_64-w64-mingw32-gcc"])?,
-            wine: support::tool("wine", &["wine64", "wine"])?,
+            wine: Wine::start()?,
             clang: support::tool("llvm22", &["clang"])?,
             lld: support::tool("llvm22", &["lld-link"])?,
             folder: TempDir::new().unwrap(),
-        };
-        tools.make_wine_prefix();
-        Some(tools)
+        })
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -110,41 +107,10 @@ impl Tools {
     /// What the runtime was told by a program.
     fn log(&self, program: &str) -> String {
         let _ = fs::remove_file(self.at("log"));
-        let mut wine = Command::new(&self.wine);
-        wine.arg(program)
-            .env("GPU_LOG", self.at("log"))
-            .current_dir(self.folder.path());
-        self.run_under_wine(&mut wine);
+        let mut wine = self.wine.command(&self.at(program));
+        let output = self.wine.output(wine.env("GPU_LOG", self.at("log")));
+        assert!(output.status.success(), "{program}: {output:?}");
         fs::read_to_string(self.at("log")).unwrap()
-    }
-
-    /// Makes the folder in which Wine copies 700 MB, once for all tests.
-    fn make_wine_prefix(&self) {
-        fs::create_dir_all(WINE_PREFIX).unwrap();
-        let mut flock = Command::new("flock");
-        flock
-            .args(["--close", WINE_PREFIX, "sh", "-c"])
-            .arg("[ -e $WINEPREFIX/system.reg ] || { \"$1\" wineboot -i && \"$2\" -w; }")
-            .arg("sh")
-            .arg(&self.wine)
-            .arg(self.wine.with_file_name("wineserver"));
-        self.run_under_wine(&mut flock);
-    }
-
-    /// Output goes into a file: what Wine leaves in the background for the next program would keep a pipe open.
-    fn run_under_wine(&self, command: &mut Command) {
-        let said = self.at("said");
-        let file = fs::File::create(&said).unwrap();
-        let status = command
-            .env("WINEPREFIX", WINE_PREFIX)
-            .env("WINEDEBUG", "-all")
-            .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
-            .stdin(Stdio::null())
-            .stdout(file.try_clone().unwrap())
-            .stderr(file)
-            .status();
-        let said = fs::read_to_string(said).unwrap();
-        assert!(status.unwrap().success(), "{command:?}: {said}");
     }
 }
 

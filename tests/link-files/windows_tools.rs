@@ -6,61 +6,29 @@ use crate::support;
 use crate::support::folder::Folder;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Output, Stdio};
-use std::{fs, io};
+use std::process::Command;
 use support::bad_archives::tree;
+use support::wine::Wine;
 
 /// Folders with the same inputs, one for the tools of each system.
 struct Folders {
     linux: Folder,
     windows: Folder,
     tools: PathBuf,
-    wine: PathBuf,
-    prefix: Folder,
+    wine: Wine,
 }
 
 impl Folders {
     fn new() -> Self {
         let tools = std::env::var_os("OFFLOAD_WINDOWS_TOOLS");
-        let folders = Self {
+        Self {
             linux: Folder::new(),
             windows: Folder::new(),
             tools: tools.expect("OFFLOAD_WINDOWS_TOOLS is set").into(),
-            wine: support::tool("wine", &["wine64"]).expect("Wine is installed"),
-            prefix: Folder::new(),
-        };
-        // Debian's server ends with the last program, and a program that starts at that moment loses its connection.
-        assert!(folders.server("-p").unwrap().success());
-        // Wine tells about its new folder, into which it copies 700 MB. On a full disk it only ends with status 53.
-        let output = folders.run(
-            folders.wine("offload-bundler"),
-            &folders.windows,
-            &["--version"],
-        );
-        let prefix = folders.prefix.root();
-        let disk = || support::run(Command::new("df").arg("-h").arg(prefix));
-        assert!(output.status.success(), "{output:?}\n{}", disk());
-        folders
-    }
-
-    /// Starts Wine's server for all programs (`-p`), or ends it (`-k`).
-    fn server(&self, option: &str) -> io::Result<ExitStatus> {
-        Command::new(self.wine.with_file_name("wineserver"))
-            .arg(option)
-            .env("WINEPREFIX", self.prefix.root())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-    }
-
-    fn wine(&self, tool: &str) -> Command {
-        let mut wine = Command::new(&self.wine);
-        wine.arg(self.tools.join(format!("{tool}.exe")))
-            .env("WINEPREFIX", self.prefix.root())
-            .env("WINEDEBUG", "-all")
-            .env("WINEDLLOVERRIDES", "mscoree,mshtml=");
-        wine
+            wine: Wine::start().expect("Wine is installed"),
+        }
     }
 
     fn write(&self, name: &str, bytes: &[u8]) {
@@ -72,8 +40,10 @@ impl Folders {
     /// Runs the tool of both systems, and compares what they say and all files. Errors of the system have other words.
     #[track_caller]
     fn same(&self, tool: &str, args: &[&str]) -> String {
-        let linux = self.run(Command::new(tool_of_linux(tool)), &self.linux, args);
-        let windows = self.run(self.wine(tool), &self.windows, args);
+        let linux = Command::new(tool_of_linux(tool));
+        let windows = self.wine.command(&self.tools.join(format!("{tool}.exe")));
+        let [linux, windows] = [(linux, &self.linux), (windows, &self.windows)]
+            .map(|(mut tool, folder)| self.wine.output(tool.args(args).current_dir(folder.root())));
         let said = format!("{tool} {args:?}: {linux:?}\n{windows:?}");
         assert_eq!(linux.status.code(), windows.status.code(), "{said}");
         // Paths have separators of their own.
@@ -94,30 +64,6 @@ impl Folders {
         assert_eq!(first, None, "{said}");
         assert!(ours.keys().eq(theirs.keys()), "{said}");
         String::from_utf8(linux.stdout).unwrap()
-    }
-
-    /// Output goes into files: what Wine starts in the background would keep pipes open.
-    fn run(&self, mut command: Command, folder: &Folder, args: &[&str]) -> Output {
-        let [stdout, stderr] = ["stdout", "stderr"].map(|name| self.prefix.path(name));
-        let file = |path: &Path| fs::File::create(path).unwrap();
-        let status = command
-            .args(args)
-            .current_dir(folder.root())
-            .stdout(file(&stdout))
-            .stderr(file(&stderr))
-            .status();
-        Output {
-            status: status.unwrap(),
-            stdout: fs::read(&stdout).unwrap(),
-            stderr: fs::read(&stderr).unwrap(),
-        }
-    }
-}
-
-impl Drop for Folders {
-    /// Wine's server stays otherwise, and writes into its folder.
-    fn drop(&mut self) {
-        let _ = self.server("-k");
     }
 }
 

@@ -22,6 +22,7 @@ pub mod launches;
 pub mod package;
 pub mod sysroots;
 pub mod tool_folder;
+pub mod wine;
 
 pub use folder::run;
 

@@ -1,4 +1,5 @@
-//! Options among `flags` for the generation of code. A compile to bitcode generates none: the device link does.
+//! Options among `flags` for one side of a compile, and those for the generation of code. A compile to bitcode generates none: the
+//! device link does.
 
 use std::ffi::OsString;
 
@@ -16,13 +17,10 @@ impl CodeOptions {
     pub(crate) fn of(flags: &[String], processor: &str) -> Self {
         let mut found = Self::default();
         // clang gives what is behind `-Xclang` to its compiler, which has `-mllvm` as well.
-        let flags = flags.iter().map(String::as_str);
+        let flags = of_side(flags, Some(processor));
         let mut flags = flags.filter(|flag| *flag != "-Xclang");
         while let Some(flag) = flags.next() {
-            let of_one = flag.strip_prefix("-Xarch_");
-            if of_one.is_some_and(|side| side != "device" && side != processor) {
-                flags.next();
-            } else if let Some(option) = flag.strip_prefix("-mllvm=") {
+            if let Some(option) = flag.strip_prefix("-mllvm=") {
                 found.llvm.push(option.into());
             } else if flag == "-mllvm" {
                 found.llvm.extend(flags.next().map(OsString::from));
@@ -34,6 +32,34 @@ impl CodeOptions {
         }
         found
     }
+}
+
+/// Returns the flags of a compile for `processor`, or for the host: clang warns of options behind `-Xarch_` that are for another
+/// side, because a command of ours compiles for one.
+pub(crate) fn of_side<'f>(
+    flags: &'f [String],
+    processor: Option<&'f str>,
+) -> impl Iterator<Item = &'f str> {
+    let mut flags = flags.iter().map(String::as_str);
+    std::iter::from_fn(move || {
+        loop {
+            let flag = flags.next()?;
+            let is_of_other = match flag.strip_prefix("-Xarch_") {
+                None => false,
+                Some("host") => processor.is_some(),
+                Some("device") => processor.is_none(),
+                Some(side) if side.starts_with("sm_") || side.starts_with("gfx") => {
+                    processor != Some(side)
+                }
+                // Hosts have such names, too.
+                Some(_) => processor.is_some(),
+            };
+            if !is_of_other {
+                return Some(flag);
+            }
+            flags.next();
+        }
+    })
 }
 
 #[cfg(test)]
@@ -48,5 +74,19 @@ mod tests {
         let found = CodeOptions::of(&flags, "sm_80");
         assert_eq!(found.llvm, ["-a", "-b=1", "-d", "-e"]);
         assert_eq!(found.ptxas, ["-Xcuda-ptxas", "-v"]);
+    }
+
+    #[test]
+    fn finds_the_options_of_one_side() {
+        let flags = "-g -Xarch_host -a -Xarch_device -b -Xarch_sm_80 -c -Xarch_gfx90a:xnack+ -d -Xarch_x86_64 -e";
+        let flags: Vec<String> = flags.split_whitespace().map(str::to_owned).collect();
+        let of = |side| of_side(&flags, side).collect::<Vec<_>>().join(" ");
+        assert_eq!(of(None), "-g -Xarch_host -a -Xarch_x86_64 -e");
+        assert_eq!(of(Some("sm_80")), "-g -Xarch_device -b -Xarch_sm_80 -c");
+        assert_eq!(of(Some("sm_90")), "-g -Xarch_device -b");
+        assert_eq!(
+            of(Some("gfx90a:xnack+")),
+            "-g -Xarch_device -b -Xarch_gfx90a:xnack+ -d"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Values that the plan of every module is made from, and the compile of a source.
 
 use crate::inputs::libraries::Libraries;
+use crate::plan::code_options;
 use crate::steps::image_library::ImageLibrary;
 use crate::steps::kernel_headers;
 use crate::steps::task::finish::Finish;
@@ -28,15 +29,15 @@ pub(crate) const LAUNCH_HINT: &str = "kernels that launch kernels need NVIDIA's 
     `rdc = true`";
 
 pub(crate) const RUNTIME_HINT: &str = "kernels that launch kernels need CUDA's device runtime: install it with the toolkit's installer, or \
-    copy `libcudadevrt.a` of PyPI's `nvidia-cuda-runtime` to the toolkit's `lib64`";
+    copy `libcudadevrt.a` of PyPI's `nvidia-cuda-runtime` (CUDA 12: `nvidia-cuda-runtime-cu12`) to the toolkit's `lib64`";
 
 /// The hint for a header of CUDA's libraries for C++, which CUDA's own headers include, too.
 const CCCL: &str = "this header is part of CCCL, which some installations of CUDA lack: install it with the toolkit's \
-    installer, or copy the headers of PyPI's `nvidia-cuda-cccl` to the toolkit's `include`";
+    installer, or copy the headers of PyPI's `nvidia-cuda-cccl` (CUDA 12: `nvidia-cuda-cccl-cu12`) to the toolkit's `include`";
 
 /// The hint for a header of a library that CUDA's toolkit contains and its single parts lack.
 const CUDA_LIBRARY: &str = "this header is part of a library of CUDA: install it with the toolkit's installer, or add the folder \
-    `include` of its wheel from PyPI (such as `nvidia-cublas`) to `include`";
+    `include` of its wheel from PyPI (such as `nvidia-cublas`, for CUDA 12 `nvidia-cublas-cu12`) to `include`";
 
 /// The hint for a header of a library that NVIDIA publishes beside CUDA's toolkit.
 const NVIDIA_LIBRARY: &str = "this header is part of a library that CUDA's toolkit lacks: install it, and add its folder of headers to \
@@ -246,7 +247,7 @@ impl Context<'_> {
         let headers = kernel_headers::folder(module.language, self.out);
         let include: Vec<PathBuf> = module.include.iter().cloned().chain(headers).collect();
         let (own, what_for) = side.of(module);
-        let flags = self.flags(module, source, own);
+        let flags = self.flags(module, source, side);
         let include_last = self.include_last(module, &flags);
         let clang = Clang {
             clang: &self.compiler.program,
@@ -348,10 +349,21 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the flags of a compile: `own`, options that keep the vendor's SDK out if the source does without, else those that headers of
-    /// CUDA's toolkit need.
-    fn flags(&self, module: &Module, source: &Path, own: &Flags) -> Vec<String> {
-        let mut flags = own.flags.clone();
+    /// Returns the flags of a compile: the module's, options that keep the vendor's SDK out if the source does without, else those that
+    /// headers of CUDA's toolkit need.
+    fn flags(&self, module: &Module, source: &Path, side: Side<'_>) -> Vec<String> {
+        let (own, _) = side.of(module);
+        let mut flags = match self.compiler.family {
+            Family::Nvcc => own.flags.clone(),
+            _ => {
+                let processor = match side {
+                    Side::Host(_) => None,
+                    Side::Device(target) => Some(target.id.to_string()),
+                };
+                let flags = code_options::of_side(&own.flags, processor.as_deref());
+                flags.map(str::to_owned).collect()
+            }
+        };
         if module.sources_without_sdk.contains(source) && self.compiler.family != Family::Nvcc {
             for flag in ["-nogpuinc", "-nogpulib"] {
                 if !flags.iter().any(|own| own == flag) {

@@ -63,8 +63,12 @@ impl Runtime {
             }
             (Language::Bitcode | Language::Rust | Language::Prebuilt, _) => return None,
         };
-        let roots = compiler.sdk.iter().cloned();
-        let roots: Vec<PathBuf> = roots.chain(sdk::roots(module, environment)).collect();
+        let mut roots: Vec<PathBuf> = compiler.sdk.iter().cloned().collect();
+        for root in sdk::roots(module, environment) {
+            if !roots.contains(&root) {
+                roots.push(root);
+            }
+        }
         let [library] = libraries;
         let folder = gpu_folder(module, library, form, host, environment, &roots);
         Some(Self {
