@@ -101,6 +101,59 @@ fn warns_of_patterns_that_match_no_missing_kernel() {
     assert_eq!(found, [""; 0]);
 }
 
+/// hipcc and nvcc build such code; hipCUB and rocThrust have much of it.
+#[test]
+fn warns_of_kernels_of_host_code_that_no_image_has() {
+    let Some(package) = package() else { return };
+    let source = r#"
+        #include <offload/gpu.h>
+        namespace rocprim {
+        template <int Gpu> struct comp_target {};
+        template <class T> __global__ void trampoline_kernel(int *x) { *x = 1; }
+        }
+        template <int Gpu> __global__ void of(int *x) { *x = Gpu; }
+        __global__ void plain(int *x) { *x = 2; }
+        #if !defined __HIP_DEVICE_COMPILE__
+        extern "C" void launch(int *x) {
+          of<942><<<1, 1>>>(x);
+          of<950><<<1, 1>>>(x);
+          rocprim::trampoline_kernel<rocprim::comp_target<942>><<<1, 1>>>(x);
+        }
+        #endif
+    "#;
+    package.put("kernels/k.hip", source);
+    let keys = "language = \"hip\"\nhost = true\nsources = [\"kernels/*.hip\"]\n";
+    let targets = "targets = [\"gfx90a\", \"gfx1100\"]\n";
+    let title = "registration of `kernels`:";
+    let first = "warning: no image has the kernel `of<942>`, `of<950>`, which host code launches";
+    let hint = |patterns: &str| {
+        format!(
+            "hint: if this is intended, write `optional-kernels = [{patterns}]` in the table of the module"
+        )
+    };
+    let found = warnings(&package, &format!("{keys}{targets}"), &[]);
+    let found: Vec<&str> = found.iter().map(String::as_str).collect();
+    let both = hint("\"of<942>\", \"of<950>\"");
+    // Nothing is built for rocPRIM's kernel, either.
+    assert_eq!(found, [title, first, &both]);
+
+    let one = format!("{keys}{targets}optional-kernels = [\"of<950>\"]\n");
+    let first = "warning: no image has the kernel `of<942>`, which host code launches";
+    let both = hint("\"of<950>\", \"of<942>\"");
+    let found = warnings(&package, &one, &[]);
+    let found: Vec<&str> = found.iter().map(String::as_str).collect();
+    assert_eq!(found, [title, first, &both]);
+    let all = format!("{keys}{targets}optional-kernels = [\"of<*\"]\n");
+    assert_eq!(warnings(&package, &all, &[]), [""; 0]);
+
+    // Rust has constants of kernels that it can start.
+    let files = package.files();
+    let rust = files.iter().find(|file| file.ends_with("kernels.rs"));
+    let rust = fs::read_to_string(rust.unwrap()).unwrap();
+    let described = "pub static ALL: &[Kernel] = &[_Z5plainPi];";
+    assert!(rust.contains(described), "{rust}");
+}
+
 #[test]
 fn does_not_warn_of_patterns_if_a_target_has_no_image() {
     let Some(package) = package() else { return };

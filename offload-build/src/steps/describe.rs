@@ -78,6 +78,7 @@ impl Description {
         let messages = warnings_of_lacking_kernels(
             described
                 .map(|(part, file)| (part.images.planned.as_slice(), file.described.as_slice())),
+            &[],
             &self.skipped,
         );
         let file = HostFile::of_parts(self.module.clone(), parts, self.skipped.clone());

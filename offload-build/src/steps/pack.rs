@@ -108,6 +108,7 @@ impl Packing {
             described.map(|(container, _, described)| {
                 (container.images.planned.as_slice(), described.as_slice())
             }),
+            &[],
             &self.skipped,
         );
         let mut parts = Vec::new();

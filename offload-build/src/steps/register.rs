@@ -121,11 +121,14 @@ impl Registration {
         if described.is_empty() {
             return Err(no_kernel(self.images.language));
         }
-        // The runtimes look for a kernel when the program launches it, so one that only some targets have does no harm.
+        // The runtimes look for a kernel when the program launches it, so one that a target lacks does no harm before.
         let mut names = entries.names();
         for kernel in &described {
             names.remove(&kernel.name);
         }
+        let is_kernel = |name: &&String| entries.named.get(name).is_some_and(|it| it.is_kernel);
+        let absent: Vec<String> = names.iter().filter(is_kernel).cloned().collect();
+        names.retain(|name| !absent.contains(name));
         self.images.check(&images, &names)?;
         let stub = |kernel: &mut Described| {
             let named = entries.named.get(&kernel.name);
@@ -133,7 +136,7 @@ impl Registration {
         };
         described.iter_mut().for_each(stub);
         let lacking = [(self.images.planned.as_slice(), described.as_slice())];
-        let mut messages = warnings_of_lacking_kernels(lacking, &self.images.skipped);
+        let mut messages = warnings_of_lacking_kernels(lacking, &absent, &self.images.skipped);
         let packed = self.images.pack(&images)?;
         let warning = packed.warning.iter();
         messages.extend(warning.map(|text| format!("warning: {text}\n")));

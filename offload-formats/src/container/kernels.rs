@@ -36,6 +36,17 @@ pub use kernel::{Argument, ArgumentKind, Kernel};
 pub(crate) use mangled::symbol_in_file;
 pub use mangled::{signature, source_name};
 
+/// Tells whether a library has a kernel under this symbol in images for one processor alone, and in host code for all that it
+/// knows: rocPRIM from version 4.5 on, and hipCUB and rocThrust, which use it. Their host code starts the one for its GPU.
+///
+/// Source: names in the library of PyPI's `jax-rocm7-pjrt` 0.12.0.
+#[must_use]
+pub fn is_of_one_processor(symbol: &str) -> bool {
+    symbol.starts_with("_ZN7rocprim")
+        && symbol.contains("17trampoline_kernelI")
+        && symbol.contains("11comp_targetI")
+}
+
 /// Lists the kernels of an image, sorted by name. An image for a CPU has none.
 ///
 /// # Errors
@@ -106,4 +117,23 @@ pub fn undefined_in_ptx(text: &[u8], names: &BTreeSet<String>) -> Result<Vec<Str
     let missing = names.iter().filter(|name| !text.has(name));
     let missing = missing.map(String::as_str).chain(text.undefined());
     Ok(missing.map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_kernels_that_each_image_has_for_its_own_processor() {
+        // Shortened: the names of the library have up to a thousand letters.
+        let of_rocprim = "_ZN7rocprim17ROCPRIM_400500_NS6detail17trampoline_kernelINS0_14default_configENS1_\
+            11comp_targetILNS1_3genE9ELNS1_11target_archE1100EEEEEvT_";
+        assert!(is_of_one_processor(of_rocprim));
+        for other in [
+            "_ZN4mine6detail17trampoline_kernelINS0_11comp_targetILi9EEEEEvT_",
+            "_ZN7rocprim17ROCPRIM_300401_NS6detail16histogram_kernelILj256EEEvT_",
+        ] {
+            assert!(!is_of_one_processor(other), "{other}");
+        }
+    }
 }

@@ -214,8 +214,10 @@ codes! {
     MissingKernel "OFF404" Error,
     "Host kernel without device code",
     "The host code registers a kernel that no image in the file defines. To start it is an error \
-     (hipErrorNotFound, cudaErrorInvalidDeviceFunction, or OpenMP runs the region on the host).",
-    "Compile host and device code from the same sources with the same macros.";
+     (hipErrorNotFound, cudaErrorInvalidDeviceFunction, or OpenMP runs the region on the host). A `#if` may leave a kernel \
+     out for the processors of this file, as of one that `prune` made; then the host code must not start it. rocPRIM's kernels \
+     for other processors are no finding.",
+    "Compile host and device code from the same sources with the same macros, or leave the finding out by `--allow OFF404`.";
 
     NoImages "OFF405" Error,
     "Host kernels, but no device image",

@@ -8,6 +8,7 @@ use super::host_file::HostFile;
 use super::image::ImageKernels;
 use crate::container::elf::SymbolPlace;
 use crate::container::inventory::{ContainerFormat, Inventory};
+use crate::container::kernels::is_of_one_processor;
 use crate::container::large;
 use crate::escape::terminal;
 use crate::format::bytes::ReadAt;
@@ -60,11 +61,8 @@ pub(super) fn check<'d, R: ReadAt<'d>>(
     }
     let defined: BTreeSet<&str> = kernels.names.iter().map(|name| plain(name)).collect();
     for kernel in &wanted {
-        if !kernel
-            .names
-            .iter()
-            .any(|name| defined.contains(name.as_str()))
-        {
+        let is_known = |name: &String| defined.contains(name.as_str()) || is_of_one_processor(name);
+        if !kernel.names.iter().any(is_known) {
             let text = format!("no image defines `{}`", terminal(kernel.shown()));
             findings.add(FindingCode::MissingKernel, FindingPlace::default(), &text);
         }
