@@ -16,7 +16,8 @@ pub(crate) enum Linking {
     Scripts,
 }
 
-/// Makes `place`, a folder below `OUT_DIR`, in which linkers find these libraries of `folder`, and nothing else.
+/// Makes `place`, a folder below `OUT_DIR`, in which linkers find these libraries of `folder`, and nothing else that it holds.
+/// Modules of several languages have libraries in one such place.
 ///
 /// Linkers search it instead of `folder`, which may hold other libraries that are not the system's. Because it lies in
 /// the target folder, `cargo run` and `cargo test` add it to the loader's path, also for programs that only depend on
@@ -30,7 +31,6 @@ pub(crate) fn provide(
     how: Linking,
 ) -> Result<(), Error> {
     fs::create_dir_all(place).map_err(error::io(place))?;
-    remove_links(place)?;
     for library in libraries {
         let plain = format!("lib{library}.so");
         let files = versions(folder, library)?;
@@ -89,18 +89,6 @@ fn symlink(name: &Path, link: &Path) -> std::io::Result<()> {
     fs::copy(link.with_file_name(name), link).map(|_| ())
 }
 
-/// Removes links, which earlier versions of this crate made.
-fn remove_links(place: &Path) -> Result<(), Error> {
-    for file in fs::read_dir(place).map_err(error::io(place))? {
-        let file = file.map_err(error::io(place))?;
-        let path = file.path();
-        if file.file_type().map_err(error::io(&path))?.is_symlink() {
-            fs::remove_file(&path).map_err(error::io(&path))?;
-        }
-    }
-    Ok(())
-}
-
 /// A script for ELF linkers (GNU ld, gold, lld, mold) that stands for a library.
 fn linker_script(library: &Path) -> Result<String, Error> {
     let name = library.to_str().filter(|name| !name.contains(['"', '\n']));
@@ -113,4 +101,24 @@ fn linker_script(library: &Path) -> Result<String, Error> {
     Ok(format!(
         "/* Made by offload-build. */\nINPUT ( \"{name}\" )\n"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_what_another_module_has_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("runtime");
+        // As of packages without the plain name, which becomes a link.
+        for library in ["omptarget", "cudart", "omptarget"] {
+            fs::write(folder.path().join(format!("lib{library}.so.1")), library).unwrap();
+            provide(&[library], folder.path(), &place, Linking::Copies).unwrap();
+        }
+        for library in ["omptarget", "cudart"] {
+            let plain = place.join(format!("lib{library}.so"));
+            assert_eq!(fs::read_to_string(plain).unwrap(), library);
+        }
+    }
 }
