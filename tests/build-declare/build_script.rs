@@ -1302,6 +1302,77 @@ fn refuses_macros_that_no_compiler_takes() {
 }
 
 #[test]
+fn refuses_flags_that_a_key_stands_for() {
+    let Some(package) = Package::new("") else {
+        return;
+    };
+    let fails = |language: &str, flags: &str| {
+        let keys = format!(
+            "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"{language}\"\nflags = [{flags}]\n\
+             sources = [\"kernels/*.c\"]\ntargets = [\"gfx90a\"]\nhost = true\n"
+        );
+        let keys = match language {
+            "openmp" => keys.replace("host = true\n", ""),
+            _ => keys.replace(".c\"", ".hip\""),
+        };
+        package.put("Cargo.toml", &keys);
+        let error = package.fails(&mut package.script());
+        let (first, _) = error.split_once(" [OFF500]").unwrap_or((&error, ""));
+        first.trim_start_matches("Error: ").trim().to_owned()
+    };
+    package.put("kernels/k.hip", "");
+    let start = "Cargo.toml:6:1:";
+    for flag in ["-fgpu-rdc", "-fno-gpu-rdc", "-rdc=true", "-dc"] {
+        let name = flag.trim_end_matches("=true");
+        let expected = format!(
+            "{start} `{name}` in `flags` changes only a part of the build: the key `rdc` does that"
+        );
+        assert_eq!(fails("hip", &format!("\"{flag}\"")), expected);
+    }
+    assert_eq!(
+        fails("hip", "\"-Xarch_host\", \"--offload-compress\""),
+        format!(
+            "{start} `--offload-compress` in `flags` changes only a part of the build: the key `compress` does that"
+        )
+    );
+    assert_eq!(
+        fails("openmp", "\"-flto\""),
+        format!(
+            "{start} `-flto` in `flags` changes only a part of the build: remove it; device code with `rdc = true` is optimized \
+             as a whole anyway"
+        )
+    );
+    for (flags, name) in [
+        (
+            r#""-Xopenmp-target=amdgcn-amd-amdhsa", "-march=gfx908""#,
+            "-march",
+        ),
+        (r#""-Xopenmp-target", "-mcpu=sm_90""#, "-mcpu"),
+        (r#""--offload-arch=gfx908""#, "--offload-arch"),
+        (
+            r#""-fopenmp-targets=nvptx64-nvidia-cuda""#,
+            "-fopenmp-targets",
+        ),
+    ] {
+        let expected =
+            format!("{start} `{name}` in `flags` names a processor: `targets` does that");
+        assert_eq!(fails("openmp", flags), expected);
+    }
+    // Those of CPUs, and what is behind other options.
+    for flags in [r#""-march=x86-64-v2""#, r#""-Xclang", "-flto""#] {
+        let keys = format!("flags = [{flags}]\n");
+        let manifest = format!(
+            "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"openmp\"\n{keys}\
+             sources = [\"kernels/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\"]\n"
+        );
+        package.put("Cargo.toml", &manifest);
+        let output = package.script().output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!told.contains("in `flags`"), "{told}");
+    }
+}
+
+#[test]
 fn refuses_a_processor_that_the_release_does_not_know() {
     let keys = "sources = [\"kernels/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\", \"gfx90b\"]\n";
     let Some(package) = Package::new(keys) else {

@@ -242,7 +242,7 @@ pub(super) fn compiler(settings: &Settings, language: Language) -> Result<(), Er
 }
 
 /// Options of nvcc, hipcc and clang that name processors.
-const PROCESSORS: [&str; 8] = [
+const PROCESSORS: [&str; 9] = [
     "-arch",
     "--gpu-architecture",
     "-gencode",
@@ -251,6 +251,38 @@ const PROCESSORS: [&str; 8] = [
     "--gpu-code",
     "--offload-arch",
     "--cuda-gpu-arch",
+    "-fopenmp-targets",
+];
+
+/// Options that change how the outputs of several commands fit together, which are ours: what does that instead.
+const OF_WHOLE_BUILDS: [(&[&str], &str); 3] = [
+    (
+        &[
+            "-fgpu-rdc",
+            "-fno-gpu-rdc",
+            "-fcuda-rdc",
+            "-fno-cuda-rdc",
+            "-rdc",
+            "--relocatable-device-code",
+            "-dc",
+            "--device-c",
+            "-dw",
+            "--device-w",
+        ],
+        "the key `rdc` does that",
+    ),
+    (
+        &[
+            "--offload-compress",
+            "--no-offload-compress",
+            "--offload-compression-level",
+        ],
+        "the key `compress` does that",
+    ),
+    (
+        &["-flto", "--offload-new-driver", "--no-offload-new-driver"],
+        "remove it; device code with `rdc = true` is optimized as a whole anyway",
+    ),
 ];
 
 /// Options whose argument may be the next word, besides those that begin with `-X`.
@@ -270,11 +302,23 @@ const WITH_ARGUMENT: [&str; 13] = [
     "-mllvm",
 ];
 
-/// Tells whether the next word is an argument of `flag`, and no option of this compiler. What is behind `-Xarch_` is one.
+/// Tells whether the next word is an argument of `flag`, and no option of this compiler.
 fn takes_next(flag: &str) -> bool {
     let is_for_another =
-        flag.starts_with("-X") && !flag.starts_with("-Xarch_") && !flag.contains('=');
+        flag.starts_with("-X") && !is_for_this_compiler(flag) && !flag.contains('=');
     is_for_another || WITH_ARGUMENT.contains(&flag)
+}
+
+/// Tells whether the next word is an option of this compiler for one side. It is a word of its own behind `-Xopenmp-target=…` as well.
+fn is_for_this_compiler(flag: &str) -> bool {
+    flag.starts_with("-Xarch_") || flag.starts_with("-Xopenmp-target")
+}
+
+/// Tells whether an option chooses a GPU, in the way that chooses a CPU of the host.
+fn is_gpu_as_cpu(flag: &str) -> bool {
+    let value = flag.strip_prefix("-march=");
+    let value = value.or_else(|| flag.strip_prefix("-mcpu="));
+    value.is_some_and(|value| value.starts_with("gfx") || value.starts_with("sm_"))
 }
 
 /// Checks `flags` of a module of `language`, and those of the tables of its targets.
@@ -283,7 +327,9 @@ fn flags(settings: &Settings, language: Language) -> Result<(), Error> {
     let tables = tables.filter_map(|target| settings.targets.get(target));
     let mut all = std::iter::once(settings).chain(tables);
     match language {
-        Language::Hip | Language::Cuda => all.try_for_each(|table| flags_of(table, language)),
+        Language::Hip | Language::Cuda | Language::OpenMp => {
+            all.try_for_each(|table| flags_of(table, language))
+        }
         _ => Ok(()),
     }
 }
@@ -298,7 +344,7 @@ fn flags_of(settings: &Settings, language: Language) -> Result<(), Error> {
             continue;
         }
         let name = flag.split_once('=').map_or(flag.as_str(), |(name, _)| name);
-        if PROCESSORS.contains(&name) {
+        if PROCESSORS.contains(&name) || is_gpu_as_cpu(flag) {
             let hint = match PROCESSORS[..2].contains(&name) {
                 true => {
                     "\nhint: nvcc's `-arch=sm_80` is `targets = [\"sm_80\", \"compute_80\"]`: an image, and PTX for newer GPUs"
@@ -308,6 +354,13 @@ fn flags_of(settings: &Settings, language: Language) -> Result<(), Error> {
             let problem =
                 format!("`{name}` in `flags` names a processor: `targets` does that{hint}");
             return Err(settings.error_at("flags", problem));
+        }
+        for (names, instead) in OF_WHOLE_BUILDS {
+            if names.contains(&name) {
+                let problem =
+                    format!("`{name}` in `flags` changes only a part of the build: {instead}");
+                return Err(settings.error_at("flags", problem));
+            }
         }
         let reason = match name {
             "-cudart" | "--cudart" => "the key `cudart` does that",
