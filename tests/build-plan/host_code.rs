@@ -586,6 +586,44 @@ fn compresses_what_is_registered() {
     assert!(content.starts_with(b"CCOB"), "{:?}", &content[..8]);
 }
 
+/// Kernels of other packages call them, in the device link of `offload-link`.
+#[test]
+fn takes_modules_of_functions_for_kernels_elsewhere() {
+    let deferred = format!("{HIP}{ALONE}rdc = true\nregister = \"deferred\"\n");
+    let Some(package) = package("hip", &deferred) else {
+        return;
+    };
+    let openmp = "language = \"openmp\"\nsources = [\"kernels/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\"]\nregister = \"deferred\"\n";
+    let function = "int helper(int x) { return x + 1; }\n";
+    let of_devices =
+        format!("#pragma omp declare target\n{function}#pragma omp end declare target\n");
+    for (keys, file, source, nothing) in [
+        (
+            deferred.as_str(),
+            "kernels/k.hip",
+            format!("#include \"k.h\"\n__device__ {function}"),
+            "int on_host;\n",
+        ),
+        (openmp, "kernels/k.c", of_devices, function),
+    ] {
+        declare(&package, keys);
+        package.put(file, &source);
+        let told = text(&package.script().output().unwrap());
+        assert!(told.contains("cargo::rustc-link-lib=static"), "{told}");
+        let rust = fs::read_to_string(package.at(OUT).join("kernels.rs")).unwrap();
+        assert!(rust.contains("KERNELS: &[&str] = &[];"), "{rust}");
+
+        package.put(file, nothing);
+        let error = package.fails(&mut package.script());
+        assert!(error.contains("in any source [OFF703]"), "{error}");
+        let complete = keys.replace("register = \"deferred\"\n", "");
+        declare(&package, &complete);
+        package.put(file, &source);
+        let error = package.fails(&mut package.script());
+        assert!(error.contains("in any source [OFF703]"), "{error}");
+    }
+}
+
 /// clang warns of options for another side, which a command for one side does not use.
 #[test]
 fn gives_each_side_its_own_flags() {

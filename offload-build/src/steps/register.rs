@@ -15,6 +15,8 @@ use offload_build_core::error;
 use offload_build_core::error::Error;
 use offload_build_core::files;
 use offload_build_core::process::command::Quoted;
+use offload_build_core::readable::Readable;
+use offload_formats::container::definitions;
 use offload_formats::format::offload_entry::EntryLayout;
 use offload_formats::format::pieces::{self, Embedded, Piece};
 use offload_formats::registration::deferred::Deferred;
@@ -55,19 +57,20 @@ struct Written {
 
 impl Registration {
     fn run(&self) -> Result<Done, Error> {
+        let language = self.images.language;
         let entries = Entries::of(&self.hosts)?;
-        let entries = entries.ok_or_else(|| no_kernel(self.images.language))?;
         let anchor = format!("{}_anchor", self.unique);
-        let written = match (&self.own, self.images.language) {
-            (None, _) => self.deferred(anchor, &entries)?,
-            (Some(_), Language::OpenMp) => self.openmp(anchor, &entries)?,
-            (Some(own), _) => self.fat_binary(anchor, &entries, own)?,
+        let written = match (&self.own, language, &entries) {
+            (None, ..) => self.deferred(anchor, entries.as_ref())?,
+            (Some(_), _, None) => return Err(no_kernel(language)),
+            (Some(_), Language::OpenMp, Some(entries)) => self.openmp(anchor, entries)?,
+            (Some(own), _, Some(entries)) => self.fat_binary(anchor, entries, own)?,
         };
         files::write_pieces(&self.output, &written.object, &written.inputs)
             .map_err(error::io(&self.output))?;
         let file = HostFile {
             module: self.module.clone(),
-            kernels: entries.names().into_iter().collect(),
+            kernels: entries.iter().flat_map(Entries::names).collect(),
             described: written.described,
             skipped: self.images.skipped.clone(),
             content: written.content,
@@ -178,10 +181,13 @@ impl Registration {
         Ok((vec![Piece::Copy { input: 0, range }], vec![file]))
     }
 
-    /// Writes what the last link makes the images from.
-    fn deferred(&self, anchor: String, entries: &Entries) -> Result<Written, Error> {
+    /// Writes what the last link makes the images from. There may be no kernel: those of other packages may call its functions.
+    fn deferred(&self, anchor: String, entries: Option<&Entries>) -> Result<Written, Error> {
         let language = self.images.language;
         let images = self.images.open()?;
+        if entries.is_none() && !defines_any(&images)? {
+            return Err(no_kernel(language));
+        }
         let binaries = joined(&self.images.binaries(&images)?);
         let inputs = self.images.paths().collect();
         let mut seen: Vec<&str> = Vec::new();
@@ -198,13 +204,15 @@ impl Registration {
             anchor: &anchor,
         };
         // The images are not linked yet, so their descriptions are unknown.
-        let kernels = entries.named.iter().filter(|(_, named)| named.is_kernel);
-        let kernels = kernels.filter(|_| language != Language::OpenMp);
-        let described = kernels.map(|(name, named)| Described {
-            name: name.to_owned(),
-            arguments: Vec::new(),
-            images: Vec::new(),
-            stub: Some(entries.stub(named, None)),
+        let entries = entries.filter(|_| language != Language::OpenMp);
+        let described = entries.into_iter().flat_map(|entries| {
+            let kernels = entries.named.iter().filter(|(_, named)| named.is_kernel);
+            kernels.map(|(name, named)| Described {
+                name: name.to_owned(),
+                arguments: Vec::new(),
+                images: Vec::new(),
+                stub: Some(entries.stub(named, None)),
+            })
         });
         let object = registration.to_host_pieces(self.host);
         Ok(Written {
@@ -307,6 +315,20 @@ impl Entries {
             },
         }
     }
+}
+
+/// Tells whether any of them defines a function or variable for others. Names with two underscores are the compiler's own.
+fn defines_any(images: &[Readable]) -> Result<bool, Error> {
+    for image in images {
+        let found = definitions(image.data(), 0..image.size());
+        image.check()?;
+        let found = found
+            .map_err(|error| Error::new(format_args!("{}: {error}", image.path().display())))?;
+        if found.iter().any(|name| !name.starts_with(b"__")) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Bytes of a pointer on every host that is registered for.
