@@ -96,6 +96,21 @@ fn finds_headers_of_toolkits_that_clang_does_not_search() {
     );
 }
 
+/// The destructor needs `delete`, whoever calls it.
+#[test]
+fn makes_objects_in_device_code_without_a_header_as_nvcc_does() {
+    let source = "struct Shape { __device__ virtual int area() const { return 1; } __device__ virtual ~Shape() {} };\n\
+        __global__ void k(int *o, int n) { Shape *s = new Shape; int *a = new int[n]; o[0] = s->area() + a[0]; delete s; delete[] a; }\n";
+    for before in ["", "#include <new>\n"] {
+        let Some((package, mut script)) = package(&format!("{before}{source}"), CUDA) else {
+            return;
+        };
+        // PTX that calls what it does not define is an error.
+        let told = text(&script.output().unwrap());
+        assert!(told.contains("cargo::rustc-cfg="), "{told}");
+    }
+}
+
 #[test]
 fn asserts_in_device_code_without_a_header_as_nvcc_does() {
     let source = "extern \"C\" __global__ void k(unsigned *x, unsigned n) { assert(n > 1); x[0] = min(n, 2u); }\n";

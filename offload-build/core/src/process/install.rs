@@ -181,14 +181,22 @@ const ROWS: [Package; 13] = [
 /// A release that Debian's and Ubuntu's packages have, where none is asked for.
 const USUAL: u32 = 19;
 
+/// The first release whose libomptarget Debian has in a package of its own: `liboffload-22-dev`.
+const APART: u32 = 22;
+
 impl Need {
     /// `install clang (Debian, Ubuntu: …; Fedora: …)`, of that release of LLVM where it is known.
     pub fn install(self, release: Option<u32>) -> String {
         let row = ROWS.iter().find(|row| row.need == self);
         let row = row.expect("each need has a row");
-        let release = release.unwrap_or(USUAL).to_string();
+        let release = release.unwrap_or(USUAL);
         let commands = row.commands.iter().map(|(system, command)| {
-            let command = command.replace("<n>", &release);
+            let runtime = "libomp-<n>-dev";
+            let command = match release >= APART {
+                true => command.replace(runtime, &format!("{runtime} liboffload-<n>-dev")),
+                false => (*command).to_owned(),
+            };
+            let command = command.replace("<n>", &release.to_string());
             format!("{system}: `{command}`")
         });
         let commands: Vec<String> = commands.collect();
@@ -215,6 +223,13 @@ mod tests {
             "install lld of clang's release (Debian, Ubuntu: `apt install lld-22`; Fedora: `dnf install lld`; \
              Arch: `pacman -S lld`; conda-forge: `conda install lld`)"
         );
+        let runtime = [19, 22].map(|release| Need::OffloadRuntime.install(Some(release)));
+        assert!(
+            runtime[0].contains("`apt install libomp-19-dev`"),
+            "{runtime:?}"
+        );
+        let both = "`apt install libomp-22-dev liboffload-22-dev`";
+        assert!(runtime[1].contains(both), "{runtime:?}");
         for row in ROWS {
             let text = row.need.install(None);
             assert!(text.starts_with(&format!(

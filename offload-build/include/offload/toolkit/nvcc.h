@@ -1,11 +1,13 @@
 /* Included in front of CUDA device code that clang compiles with a toolkit: what nvcc has there and clang does not.
 
-   nvcc includes <assert.h>. Since CUDA 12.9 and 13, headers of the toolkit call functions that nvcc's code generator knows;
+   nvcc includes <assert.h>, and its compiler knows `new` and `delete`, which destructors of classes with virtual functions need,
+   too. Since CUDA 12.9 and 13, headers of the toolkit call functions that nvcc's code generator knows;
    neither clang 22 nor libdevice defines them. */
 #pragma once
 #pragma clang system_header
 
 #include <assert.h>
+#include <new>
 #include <offload/toolkit/nvcc_host.h>
 
 /* A later clang may define them. */
