@@ -148,7 +148,7 @@ pub fn warning_of_ignored(targets: &[&str], release: u32) -> Option<String> {
     };
     Some(format!(
         "libomptarget of LLVM {release} does not load {images} the ELF format of CUDA 13\n\
-         hint: build with `CUDA_PATH` set to CUDA 12, whose format for processors before sm_100 is older, or with LLVM 21.1.2 \
+         hint: build with CUDA 12 in `CUDA_PATH` and `PATH`, whose format for processors before sm_100 is older, or with LLVM 21.1.2 \
          or later"
     ))
 }

@@ -986,6 +986,11 @@ fn names_a_source_that_is_neither_c_nor_cpp() {
         package.fails(&mut script),
         "OFFLOAD_SOURCES: `kernels/k.h` is not a source of `openmp` (`.c`, `.C`, `.cc`, `.cp`, `.cpp`, `.cxx`, `.c++` are)"
     );
+    package.put("kernels/k.cu", KERNEL);
+    script.env("OFFLOAD_SOURCES", "kernels/*.cu");
+    let error = package.fails(&mut script);
+    let hint = "\nhint: with `flags = [\"-x\", \"c++\"]` every source is C++, whatever its name";
+    assert!(error.ends_with(hint), "{error}");
     package.put("kernels/k.inc", KERNEL);
     let mut script = package.script();
     script

@@ -597,7 +597,7 @@ fn warns_of_images_that_libomptarget_does_not_load() {
         // Both run the region on the host.
         let loaded = said(&mut program, 1).contains("driver loaded");
         let expected = "warning: libomptarget of LLVM 19 does not load the image for sm_80, which has the ELF format of CUDA 13\n\
-                        hint: build with `CUDA_PATH` set to CUDA 12";
+                        hint: build with CUDA 12 in `CUDA_PATH` and `PATH`";
         assert_eq!(warning.contains(expected), release == 13, "{warning}");
         assert_eq!(loaded, release == 12, "CUDA {release}");
     }

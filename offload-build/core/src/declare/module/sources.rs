@@ -6,6 +6,7 @@ use crate::declare::settings::{Reach, Settings};
 use crate::error;
 use crate::error::Error;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -119,6 +120,11 @@ fn is_of_other_scripts(path: &Path, folder: &Path, root: &Path, out: &Path) -> b
     target.is_some_and(|target| path.starts_with(&target) && !folder.starts_with(&target))
 }
 
+/// Tells whether an extension is usual for kernels in C++. Programs for CUDA and OpenMP often share such files.
+fn of_other_kernels(extension: &OsStr) -> bool {
+    extension == "cu" || extension == "hip"
+}
+
 /// Checks that sources have extensions of their language, unless a flag names it.
 fn check_extensions(
     settings: &Settings,
@@ -148,6 +154,9 @@ fn check_extensions(
                      script, and leave it out here: `exclude = [\"{shown}\"]`",
                     renamed.display()
                 );
+            } else if language == Language::OpenMp && path.extension().is_some_and(of_other_kernels)
+            {
+                problem += "\nhint: with `flags = [\"-x\", \"c++\"]` every source is C++, whatever its name";
             }
             return Err(settings.error_at("sources", problem));
         }
