@@ -556,7 +556,6 @@ fn writes_one_container_instead_of_a_program_or_says_why_not() {
     assert!(!project.path("out").exists());
 }
 
-/// The texts under "Running" in `docs/troubleshooting.md`, from the program's image as that of another machine.
 /// libomptarget 19 does not load the ELF format of CUDA 13: it does not even load the driver for it.
 #[test]
 fn warns_of_images_that_libomptarget_does_not_load() {
@@ -603,6 +602,28 @@ fn warns_of_images_that_libomptarget_does_not_load() {
     }
 }
 
+/// clang names it when it links; those who start `offload-link` in place of `cc` must.
+#[test]
+fn names_the_device_runtime_that_a_link_lacks() {
+    let (Some(project), Some(_)) = (Project::new(), other("cuda", &["nvlink"])) else {
+        return;
+    };
+    project.write("k.c", program(&["run"]) + &region("run"));
+    let compile = ["-fopenmp", "--offload-arch=sm_80", "-O1", "-c", "k.c"];
+    let mut clang = project.command(&project.clang);
+    let compiled = clang.args(compile).env("LIBRARY_PATH", &project.runtime);
+    let compiled = compiled.output().unwrap();
+    assert!(compiled.status.success(), "{compiled:?}");
+    let mut link = project.command(env!("CARGO_BIN_EXE_offload-link"));
+    let output = link.args(["k.o", "-o", "a.out"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let error = text(&output.stderr);
+    assert!(error.contains("'__kmpc_"), "{error}");
+    let hint = "\nhint: OpenMP's device runtime is missing: add `-lomptarget.devicertl` to the link, as clang does with `-fopenmp`\n";
+    assert!(error.ends_with(hint), "{error}");
+}
+
+/// The texts under "Running" in `docs/troubleshooting.md`, from the program's image as that of another machine.
 #[test]
 fn fails_as_the_page_says_if_no_image_fits() {
     let Some(project) = Project::new() else {

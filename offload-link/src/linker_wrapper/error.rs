@@ -155,7 +155,17 @@ impl fmt::Display for LinkError {
                 let name = program.file_name().unwrap_or_default();
                 write!(f, "'{}' failed", terminal(name))
             }
-            Self::DeviceLink { target, source } => write!(f, "device link for {target}: {source}"),
+            Self::DeviceLink { target, source } => {
+                let problem = source.to_string();
+                write!(f, "device link for {target}: {problem}")?;
+                match problem.contains("Undefined reference to '__kmpc_") {
+                    true => f.write_str(
+                        "\nhint: OpenMP's device runtime is missing: add `-lomptarget.devicertl` to the link, as clang does \
+                         with `-fopenmp`",
+                    ),
+                    false => Ok(()),
+                }
+            }
             Self::Image {
                 target,
                 problem,
