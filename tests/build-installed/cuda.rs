@@ -102,7 +102,7 @@ fn makes_objects_in_device_code_without_a_header_as_nvcc_does() {
     let source = "struct Shape { __device__ virtual int area() const { return 1; } __device__ virtual ~Shape() {} };\n\
         __global__ void k(int *o, int n) { Shape *s = new Shape; int *a = new int[n]; o[0] = s->area() + a[0]; delete s; delete[] a; }\n";
     for before in ["", "#include <new>\n"] {
-        let Some((package, mut script)) = package(&format!("{before}{source}"), CUDA) else {
+        let Some((_package, mut script)) = package(&format!("{before}{source}"), CUDA) else {
             return;
         };
         // PTX that calls what it does not define is an error.
@@ -230,8 +230,30 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
     let source = "extern \"C\" __global__ void k(int *x) { asm(\"{ .reg .b32 %lo; mov.b32 %lo, 3; mov.b32 %0, %lo; }\" : \"=r\"(*x)); }\n";
     package.put("kernels/k.cu", source);
     let error = package.fails(&mut script);
-    let hint = "\nhint: nvcc accepts a single `%` in front of registers: set `compiler = \"nvcc\"`, or write `%%`, which both accept\n";
+    let hint = "\nhint: nvcc accepts a single `%` in front of registers: set `compiler = \"nvcc\"`, or write `%%` in each \
+        `asm` with operands, which both accept\n";
     assert!(error.contains(hint), "{error}");
+    let hint = "\nhint: nvcc accepts the type `T::Other` without the keyword: set `compiler = \"nvcc\"`, or write `typename T::Other`, \
+        which both accept\n";
+    for (template, message) in [
+        (
+            "template <class T> __device__ int one() { return sizeof(T); }\n",
+            "missing 'typename'",
+        ),
+        (
+            "template <class T> struct one { int size = sizeof(T); __device__ operator int() { return size; } };\n",
+            "did you forget 'typename'?",
+        ),
+    ] {
+        let source = format!(
+            "{template}struct Tiles {{ typedef int Tile; }};\n\
+             template <class T> __device__ int size() {{ return one<T::Tile>(); }}\n\
+             extern \"C\" __global__ void k(int *x) {{ *x = size<Tiles>(); }}\n"
+        );
+        package.put("kernels/k.cu", &source);
+        let error = package.fails(&mut script);
+        assert!(error.contains(message) && error.contains(hint), "{error}");
+    }
     let hint = "\nhint: nvcc accepts `T::cast<n>(x)` where `T` is dependent: set `compiler = \"nvcc\"`, or write \
         `T::template cast<n>(x)`, which both accept\n";
     // Where clang sees that a template is meant, and where it reads two comparisons.

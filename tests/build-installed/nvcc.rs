@@ -254,6 +254,42 @@ fn makes_an_image_of_one_source_without_rdc() {
     );
 }
 
+/// nvcc only warns, and kernels of the other source read zeros.
+#[test]
+fn refuses_variables_of_other_sources_without_rdc() {
+    let keys = format!("{KEYS}host = true\ntargets = [\"sm_80\"]\n");
+    let Some((package, _)) = package(&keys) else {
+        return;
+    };
+    package.put("kernels/k.h", "extern __constant__ float table[4];\n");
+    let kernel = "__global__ void k(float *x) { *x = table[threadIdx.x]; }\n";
+    package.put("kernels/k.cu", &format!("#include \"k.h\"\n{kernel}"));
+    let definition = "__constant__ float table[4] = {1, 2, 3, 4};\n";
+    package.put("kernels/helper.cu", definition);
+    let hint = "hint: with `rdc = false` nvcc makes a variable of its own for each source that declares one `extern`: if it is a \
+        `__device__` or `__constant__` variable of another source, set `rdc = true`, as cc does for several sources";
+    let error = package.fails(&mut script(&package));
+    let start =
+        "kernels/k.cu for the host and all targets: `cuda/bin/nvcc` only warned of an error";
+    assert!(error.starts_with(start), "{error}");
+    assert!(
+        error.contains("is treated as a static definition"),
+        "{error}"
+    );
+    assert!(error.contains(hint), "{error}");
+
+    let whole = format!("#include \"k.h\"\n{definition}");
+    package.put("kernels/helper.cu", &whole);
+    package.put("kernels/k.cu", &kernel.replace("table[threadIdx.x]", "1"));
+    let error = package.fails(&mut script(&package));
+    assert!(error.contains("redefinition of"), "{error}");
+    assert!(error.contains(hint), "{error}");
+
+    package.put("kernels/k.cu", &format!("#include \"k.h\"\n{kernel}"));
+    declare(&package, &format!("{keys}rdc = true\n"));
+    text(&script(&package).output().unwrap());
+}
+
 #[test]
 fn finds_nvcc_and_says_where_it_looked() {
     let Some((package, _)) = package(&format!("{KEYS}targets = [\"sm_90\"]\n")) else {
@@ -457,6 +493,12 @@ fn says_what_nvcc_does_not_do() {
         )),
         "Cargo.toml:9:1: `--compress-mode` in `flags` has no effect: the key `compress` does that"
     );
+    for flags in ["-Xfatbin=-compress-all", "-Xfatbin\", \"-compress-all"] {
+        assert_eq!(
+            fails(&format!("{KEYS}{TARGETS}flags = [\"{flags}\"]\n")),
+            "Cargo.toml:9:1: `-Xfatbin` in `flags` has no effect: the key `compress` does that"
+        );
+    }
     let error = fails(&format!("{KEYS}targets = [\"sm_20\"]\n"));
     assert!(
         error.contains("Unsupported gpu architecture 'sm_20'"),

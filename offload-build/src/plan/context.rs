@@ -8,6 +8,7 @@ use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
 use offload_build_core::compile::architectures::{self, ARCHITECTURES};
 use offload_build_core::compile::clang::{self, Clang, Compile, Part};
+use offload_build_core::compile::nvcc::OWN_VARIABLE;
 use offload_build_core::declare::family::Family;
 use offload_build_core::declare::language::{ImageSources, Language};
 use offload_build_core::declare::module::{Flags, Module, Target};
@@ -46,6 +47,14 @@ const NVIDIA_LIBRARY: &str = "this header is part of a library that CUDA's toolk
 /// The hint for a header of a library that has a package of its own beside HIP's.
 const ROCM_LIBRARY: &str = "this header is part of a library of ROCm: install its development package (Debian, Ubuntu: `apt install \
     libhipblas-dev`; Fedora: `dnf install hipblas-devel`; other libraries likewise), or add its folder to `include`";
+
+/// The hint for a dependent type without the keyword.
+const TYPENAME: &str = "nvcc accepts the type `T::Other` without the keyword: set `compiler = \"nvcc\"`, or write `typename T::Other`, \
+    which both accept";
+
+/// The hint for a device variable that is declared `extern`.
+const EXTERN_VARIABLE: &str = "with `rdc = false` nvcc makes a variable of its own for each source that declares one `extern`: if it is a \
+    `__device__` or `__constant__` variable of another source, set `rdc = true`, as cc does for several sources";
 
 /// The hint for a call of a dependent template, which clang reads as two comparisons.
 const TEMPLATE: &str = "nvcc accepts `T::cast<n>(x)` where `T` is dependent: set `compiler = \"nvcc\"`, or write \
@@ -93,6 +102,8 @@ const FOR_CUDA: &[(&str, &str)] = &[
     ("fatal error: 'nv/target'", CCCL),
     ("fatal error: cuda/", CCCL),
     ("fatal error: 'cuda/", CCCL),
+    ("fatal error: cccl/", CCCL),
+    ("fatal error: 'cccl/", CCCL),
     ("fatal error: cub/", CCCL),
     ("fatal error: 'cub/", CCCL),
     ("fatal error: thrust/", CCCL),
@@ -124,8 +135,18 @@ const FOR_CUDA: &[(&str, &str)] = &[
     ),
     (
         "invalid % escape in inline assembly string",
-        "nvcc accepts a single `%` in front of registers: set `compiler = \"nvcc\"`, or write `%%`, which both accept",
+        "nvcc accepts a single `%` in front of registers: set `compiler = \"nvcc\"`, or write `%%` in each `asm` with operands, which \
+         both accept",
     ),
+    (
+        "Parsing error near '%'",
+        "in an `asm` without operands a register has a single `%`",
+    ),
+    ("missing 'typename' prior to dependent type name", TYPENAME),
+    ("did you forget 'typename'?", TYPENAME),
+    (OWN_VARIABLE, EXTERN_VARIABLE),
+    // GCC's, of a variable that is declared and then defined; nvcc writes both as definitions.
+    ("previously declared here", EXTERN_VARIABLE),
     (
         "overloaded operator '=' is ambiguous",
         "nvcc accepts `x = {}` where several assignments fit, as for `half2`: set `compiler = \"nvcc\"`, or write `x = half2{}`, \

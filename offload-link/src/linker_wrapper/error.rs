@@ -156,15 +156,8 @@ impl fmt::Display for LinkError {
                 write!(f, "'{}' failed", terminal(name))
             }
             Self::DeviceLink { target, source } => {
-                let problem = source.to_string();
-                write!(f, "device link for {target}: {problem}")?;
-                match problem.contains("Undefined reference to '__kmpc_") {
-                    true => f.write_str(
-                        "\nhint: OpenMP's device runtime is missing: add `-lomptarget.devicertl` to the link, as clang does \
-                         with `-fopenmp`",
-                    ),
-                    false => Ok(()),
-                }
+                let hint = device_link_hint(source);
+                write!(f, "device link for {target}: {source}{hint}")
             }
             Self::Image {
                 target,
@@ -215,6 +208,19 @@ impl fmt::Display for LinkError {
             }
             Self::Registration(source) => with_cause(f, source),
         }
+    }
+}
+
+/// Returns what to do about a device link that fails; empty if nothing is known.
+fn device_link_hint(problem: &CommandError) -> &'static str {
+    let is_runtime = problem
+        .to_string()
+        .contains("Undefined reference to '__kmpc_");
+    match is_runtime {
+        true => {
+            "\nhint: OpenMP's device runtime is missing: add `-lomptarget.devicertl` to the link, as clang does with `-fopenmp`"
+        }
+        false => "",
     }
 }
 

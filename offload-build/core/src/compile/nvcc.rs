@@ -30,6 +30,10 @@ pub struct Nvcc<'a> {
     pub version: &'a str,
 }
 
+/// The warning of nvcc (20044-D) about a variable that is declared `extern` without relocatable device code. It makes another one for
+/// that source alone, so kernels read other values than the host wrote.
+pub const OWN_VARIABLE: &str = "is treated as a static definition";
+
 impl Nvcc<'_> {
     /// The cubin of one source: to be linked with others, or without `rdc` an image by itself.
     #[must_use]
@@ -104,6 +108,9 @@ impl Nvcc<'_> {
             // nvcc takes lists.
             let definition = format!("{name}{equals}{value}").replace(',', "\\,");
             command = command.arg(format!("-D{definition}"));
+        }
+        if !compile.rdc {
+            command = command.refuse_warning(OWN_VARIABLE);
         }
         command
             .args(compile.flags)

@@ -49,6 +49,9 @@ const ALIASES: [Alias; 4] = [
     },
 ];
 
+/// The value with which sppark's build scripts, whose crates may be in the same build, do without a compiler: `NVCC=off`.
+const OFF: &str = "off";
+
 /// Lays the variables that are set over the settings of the modules of their language: `language`, where the build
 /// script says it for all.
 pub fn apply(
@@ -64,8 +67,10 @@ pub fn apply(
             continue;
         }
         let mut variables = alias.variables.iter();
-        let set =
-            variables.find_map(|(name, parts)| Some((name, parts, environment.variable(name)?)));
+        let set = variables.find_map(|(name, parts)| {
+            let value = environment.variable(name).filter(|value| value != OFF)?;
+            Some((name, parts, value))
+        });
         let (Some((name, called, value)), Some(key)) = (set, settings::find(alias.key)) else {
             continue;
         };
@@ -204,6 +209,11 @@ mod tests {
         let compilers = [("CUDACXX", "clang++"), ("NVCC", "/opt/cuda/bin/nvcc")];
         let compiler = applied("cuda", &compilers);
         assert_eq!(compiler.text("compiler"), Some("/opt/cuda/bin/nvcc"));
+        let compilers = [("NVCC", "off"), ("CUDACXX", "clang++")];
+        assert_eq!(
+            applied("cuda", &compilers).text("compiler"),
+            Some("clang++")
+        );
         // Ours is closer to what is meant.
         let ours = [("OFFLOAD_TARGETS", "gfx906"), ("GPU_TARGETS", "gfx942")];
         assert_eq!(applied("hip", &ours).list("targets"), ["sm_70"]);

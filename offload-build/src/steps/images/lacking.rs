@@ -81,7 +81,8 @@ fn warning_of_absent(all: &[Lacking<'_>], absent: &[Name<'_>]) -> Option<String>
     let is_optional = |kernel: &&Name<'_>| all.iter().all(|target| target.may_lack(kernel));
     let kernels = absent.iter().filter(|kernel| !is_optional(kernel));
     let kernels: Vec<&str> = kernels.map(|kernel| kernel.source.as_str()).collect();
-    let patterns = all.first()?.patterns(&kernels, false).join(", ");
+    let own = all.first()?.target.optional_kernels.iter();
+    let patterns = patterns(own.filter(|pattern| !pattern.is_of_target), &kernels);
     Some(format!(
         "warning: no image has the kernel {}, which host code launches\n\
          hint: if this is intended, write `optional-kernels = [{patterns}]` in the table of the module\n",
@@ -114,29 +115,28 @@ impl Lacking<'_> {
         let kernels = self.kernels.iter().filter(|kernel| !self.may_lack(kernel));
         let kernels: Vec<&str> = kernels.map(|kernel| kernel.source.as_str()).collect();
         let target = &self.target.written;
-        let patterns = self.patterns(&kernels, true).join(", ");
+        let own = self.target.optional_kernels.iter();
+        let patterns = patterns(own.filter(|pattern| pattern.is_of_target), &kernels);
         Some(format!(
             "warning: {target} has no kernel {}, which other targets have\n\
              hint: if this is intended, write `optional-kernels = [{patterns}]` in [package.metadata.offload.target.{target:?}]\n",
             some_of(&kernels)?
         ))
     }
+}
 
-    /// Returns the value of the key with `kernels`, each once, as strings of TOML: of the target's table, or of the module's.
-    fn patterns(&self, kernels: &[&str], of_target: bool) -> Vec<String> {
-        let own = self.target.optional_kernels.iter();
-        let own = own.filter(|pattern| pattern.is_of_target == of_target);
-        let own = own.map(|pattern| format!("{:?}", pattern.written()));
-        let kernels = kernels.iter();
-        let kernels = kernels.map(|kernel| format!("{:?}", OptionalKernel::pattern(kernel)));
-        let mut patterns: Vec<String> = Vec::new();
-        for pattern in own.chain(kernels) {
-            if !patterns.contains(&pattern) {
-                patterns.push(pattern);
-            }
+/// Returns the values of the key, which has its `own` ones, with `kernels`: each once, as strings of TOML.
+fn patterns<'p>(own: impl Iterator<Item = &'p OptionalKernel>, kernels: &[&str]) -> String {
+    let own = own.map(|pattern| format!("{:?}", pattern.written()));
+    let kernels = kernels.iter();
+    let kernels = kernels.map(|kernel| format!("{:?}", OptionalKernel::pattern(kernel)));
+    let mut patterns: Vec<String> = Vec::new();
+    for pattern in own.chain(kernels) {
+        if !patterns.contains(&pattern) {
+            patterns.push(pattern);
         }
-        patterns
     }
+    patterns.join(", ")
 }
 
 /// Returns a text for each pattern that matches no kernel of those that its targets lack. A pattern of the module holds for

@@ -314,6 +314,15 @@ fn is_for_this_compiler(flag: &str) -> bool {
     flag.starts_with("-Xarch_") || flag.starts_with("-Xopenmp-target")
 }
 
+/// Tells whether an option of nvcc has options for compression as its argument: behind `=`, or in the next word.
+fn compresses(flag: &str, next: Option<&String>) -> bool {
+    let same_word = ["-Xfatbin", "--fatbin-options"]
+        .iter()
+        .find_map(|name| flag.strip_prefix(name));
+    let has = |options: &str| options.contains("compress");
+    same_word.is_some_and(|rest| has(rest) || rest.is_empty() && next.is_some_and(|next| has(next)))
+}
+
 /// Tells whether an option chooses a GPU, in the way that chooses a CPU of the host.
 fn is_gpu_as_cpu(flag: &str) -> bool {
     let value = flag.strip_prefix("-march=");
@@ -339,8 +348,9 @@ fn flags(settings: &Settings, language: Language) -> Result<(), Error> {
 fn flags_of(settings: &Settings, language: Language) -> Result<(), Error> {
     let mut flags = settings.list("flags").iter();
     while let Some(flag) = flags.next() {
-        if takes_next(flag) {
-            flags.next();
+        let argument = takes_next(flag).then(|| flags.next());
+        let compresses = compresses(flag, argument.flatten());
+        if argument.is_some() && !compresses {
             continue;
         }
         let name = flag.split_once('=').map_or(flag.as_str(), |(name, _)| name);
@@ -367,6 +377,7 @@ fn flags_of(settings: &Settings, language: Language) -> Result<(), Error> {
             "-compress-mode" | "--compress-mode" | "-no-compress" | "--no-compress" => {
                 "the key `compress` does that"
             }
+            _ if compresses => "the key `compress` does that",
             _ => continue,
         };
         if language == Language::Cuda {
