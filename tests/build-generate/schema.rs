@@ -102,7 +102,7 @@ fn does_without_what_is_missing_as_the_manifest_says() {
 fn warns_of_patterns_that_leave_out_nothing() {
     let target = "[package.metadata.offload.target.compute_80]\nexclude = [\"kernels/*.hip\"]\n";
     let keys = format!(
-        "{CUDA}{}exclude = [\"kernels/no*.cu\", \"./kernels/more.cu\"]\n{target}",
+        "{CUDA}{}exclude = [\"kernels/no*.cu\", \"./kernels/more.cu\", \"m*.cu\"]\n{target}",
         targets(&["compute_80"])
     );
     let Some(package) = package(&keys) else {
@@ -118,6 +118,8 @@ fn warns_of_patterns_that_leave_out_nothing() {
         warnings,
         [
             "cargo::warning=Cargo.toml:9:1: `exclude`: `kernels/no*.cu` leaves out no source",
+            // bindgen_cuda's patterns are of names.
+            "cargo::warning=Cargo.toml:9:1: `exclude`: `m*.cu` leaves out no source; did you mean `*/m*.cu`?",
             "cargo::warning=Cargo.toml:11:1: `exclude`: `kernels/*.hip` leaves out no source",
         ]
     );

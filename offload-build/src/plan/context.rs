@@ -8,7 +8,6 @@ use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
 use offload_build_core::compile::architectures::{self, ARCHITECTURES};
 use offload_build_core::compile::clang::{self, Clang, Compile, Part};
-use offload_build_core::compile::nvcc::OWN_VARIABLE;
 use offload_build_core::declare::family::Family;
 use offload_build_core::declare::language::{ImageSources, Language};
 use offload_build_core::declare::module::{Flags, Module, Target};
@@ -144,9 +143,6 @@ const FOR_CUDA: &[(&str, &str)] = &[
     ),
     ("missing 'typename' prior to dependent type name", TYPENAME),
     ("did you forget 'typename'?", TYPENAME),
-    (OWN_VARIABLE, EXTERN_VARIABLE),
-    // GCC's, of a variable that is declared and then defined; nvcc writes both as definitions.
-    ("previously declared here", EXTERN_VARIABLE),
     (
         "overloaded operator '=' is ambiguous",
         "nvcc accepts `x = {}` where several assignments fit, as for `half2`: set `compiler = \"nvcc\"`, or write `x = half2{}`, \
@@ -340,12 +336,15 @@ impl Context<'_> {
                 Language::OpenMp => FOR_OPENMP,
                 _ => &[],
             },
-            // Its compiles run ptxas, which reports undefined functions.
-            undefined: match self.compiler.family {
-                Family::Nvcc if !module.rdc => own_hint(module),
-                _ => "",
-            },
-            ..SymbolHints::default()
+            ..match self.compiler.family {
+                // Its compiles run ptxas, which reports undefined functions.
+                Family::Nvcc if !module.rdc => SymbolHints {
+                    undefined: own_hint(module),
+                    redeclared: EXTERN_VARIABLE,
+                    ..SymbolHints::default()
+                },
+                _ => SymbolHints::default(),
+            }
         }
     }
 

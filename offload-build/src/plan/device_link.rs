@@ -222,6 +222,7 @@ impl Context<'_> {
                 (Language::Cuda, _) => &[("__cudaCDP2", LAUNCH_HINT)],
                 _ => &[],
             },
+            redeclared: "",
         }
     }
 }

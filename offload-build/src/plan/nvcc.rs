@@ -131,6 +131,7 @@ fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> T
             undefined: "device functions of other crates are found by clang: without `compiler`, with `register = \"deferred\"`",
             duplicate: APART_HINT,
             others: &[("__cudaCDP2", RUNTIME_HINT)],
+            redeclared: "",
         },
     }
 }

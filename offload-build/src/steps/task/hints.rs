@@ -1,5 +1,6 @@
 //! Hints for links that fail because of symbols.
 
+use offload_build_core::compile::nvcc::OWN_VARIABLE;
 use offload_formats::container::kernels;
 use offload_formats::escape::{self, Colors};
 
@@ -35,6 +36,8 @@ pub(crate) struct SymbolHints {
     pub library: Option<(&'static [&'static str], String)>,
     /// Two inputs define a symbol.
     pub duplicate: &'static str,
+    /// A variable that is declared `extern` is one of the source's own.
+    pub redeclared: &'static str,
     /// Other words of the output, and what to do.
     pub others: &'static [(&'static str, &'static str)],
 }
@@ -55,6 +58,10 @@ impl SymbolHints {
         }
         if let Some((_, hint)) = self.others.iter().find(|(word, _)| has(&[word])) {
             return (*hint).to_owned();
+        }
+        // GCC, of the definition behind the declaration: nvcc writes both as definitions.
+        if has(&[OWN_VARIABLE, "previously declared here"]) && !self.redeclared.is_empty() {
+            return self.redeclared.to_owned();
         }
         let is_undefined = |line: &&str| UNDEFINED.iter().any(|words| line.contains(words));
         let undefined: Vec<&str> = output.lines().filter(is_undefined).collect();

@@ -220,11 +220,18 @@ pub(super) fn unmatched(
         let pattern = std::slice::from_ref(*pattern);
         !sources.iter().any(|path| excluded(pattern, root, path))
     };
+    // Other tools compare names of files.
+    let in_folders = |pattern: &glob::Pattern| {
+        let pattern = glob::Pattern::new(&format!("*/{pattern}")).ok()?;
+        let matches = !is_unmatched(&&pattern);
+        matches.then(|| format!("; did you mean `{pattern}`?"))
+    };
     let patterns = exclude.iter().filter(is_own).filter(is_unmatched);
     patterns
         .map(|pattern| {
+            let meant = in_folders(pattern).unwrap_or_default();
             format!(
-                "{}: `exclude`: `{pattern}` leaves out no source",
+                "{}: `exclude`: `{pattern}` leaves out no source{meant}",
                 entry.origin
             )
         })
