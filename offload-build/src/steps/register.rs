@@ -129,10 +129,9 @@ impl Registration {
         for kernel in &described {
             names.remove(&kernel.name);
         }
-        let is_kernel = |name: &&String| entries.named.get(name).is_some_and(|it| it.is_kernel);
-        let absent: Vec<String> = names.iter().filter(is_kernel).cloned().collect();
-        names.retain(|name| !absent.contains(name));
-        self.images.check(&images, &names)?;
+        let is_kernel = |name: &String| entries.named.get(name).is_some_and(|it| it.is_kernel);
+        let (absent, others): (Vec<String>, Vec<String>) = names.into_iter().partition(is_kernel);
+        self.images.check(&images, &others.into_iter().collect())?;
         let stub = |kernel: &mut Described| {
             let named = entries.named.get(&kernel.name);
             kernel.stub = named.map(|named| entries.stub(named, Some(own)));
