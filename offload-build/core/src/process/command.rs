@@ -83,6 +83,19 @@ impl Command {
         self
     }
 
+    /// The command that another program starts, which gets `args` and then this command. All else stays, such as a refused warning.
+    #[must_use]
+    pub fn started_by(&self, program: &Path, args: &[String]) -> Self {
+        let mut all: Vec<OsString> = args.iter().map(OsString::from).collect();
+        all.push(self.program.clone().into());
+        all.extend_from_slice(&self.args);
+        Self {
+            program: program.to_owned(),
+            args: all,
+            ..self.clone()
+        }
+    }
+
     /// This command with a value for a variable.
     #[must_use]
     pub fn variable(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
@@ -378,6 +391,18 @@ mod tests {
             String::from_utf8(shell.stdout).unwrap(),
             args.map(|arg| format!("{arg}\n")).concat()
         );
+    }
+
+    #[test]
+    fn refuses_a_warning_also_of_what_a_launcher_starts() {
+        let warns = Command::new("sh").args(["-c", "echo 'warning: lost' >&2"]);
+        let launched = |command: &Command| command.started_by(Path::new("env"), &["A=b".into()]);
+        assert!(launched(&warns).run().is_ok());
+        let refusing = warns.refuse_warning("lost");
+        let error = launched(&refusing).run().unwrap_err();
+        assert_eq!(error.output(), "warning: lost\n");
+        let line = "env A=b sh -c 'echo '\\''warning: lost'\\'' >&2'";
+        assert_eq!(error.command().to_string(), line);
     }
 
     #[test]

@@ -77,11 +77,7 @@ impl Launcher {
     /// The same command, started by it.
     #[must_use]
     pub fn launch(&self, command: &Command) -> Command {
-        Command::new(&self.program)
-            .args(&self.args)
-            .arg(command.program())
-            .args(command.arguments())
-            .with_colors(command.colors())
+        command.started_by(&self.program, &self.args)
     }
 }
 
