@@ -139,6 +139,9 @@ fn says_which_package_has_a_header_of_cuda_libraries() {
     let error = package.fails(&mut script);
     assert!(error.contains("'nv/target' file not found"), "{error}");
     assert!(error.contains(hint), "{error}");
+    package.put("kernels/k.cu", "#include <cccl/cuda/std/utility>\n");
+    let error = package.fails(&mut script);
+    assert!(error.contains(hint), "{error}");
     package.put("kernels/k.cu", "#include <cub/cub.cuh>\n");
     script.env("OFFLOAD_COMPILER", package.at("cuda/bin/nvcc"));
     let error = package.fails(&mut script);
@@ -233,6 +236,15 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
     let hint = "\nhint: nvcc accepts a single `%` in front of registers: set `compiler = \"nvcc\"`, or write `%%` in each \
         `asm` with operands, which both accept\n";
     assert!(error.contains(hint), "{error}");
+    // Without operands, clang hands both on.
+    declare(&package, &CUDA.replace("compute_80", "sm_80"));
+    let source = "extern \"C\" __global__ void k() { asm volatile(\"{ .reg .pred %%p; }\"); }\n";
+    package.put("kernels/k.cu", source);
+    let error = package.fails(&mut script);
+    assert!(error.contains("Parsing error near '%'"), "{error}");
+    let hint = "\nhint: in an `asm` without operands a register has a single `%`\n";
+    assert!(error.contains(hint), "{error}");
+    declare(&package, CUDA);
     let hint = "\nhint: nvcc accepts the type `T::Other` without the keyword: set `compiler = \"nvcc\"`, or write `typename T::Other`, \
         which both accept\n";
     for (template, message) in [

@@ -134,7 +134,7 @@ fn warns_of_kernels_of_host_code_that_no_image_has() {
     let found = warnings(&package, &format!("{keys}{targets}"), &[]);
     let found: Vec<&str> = found.iter().map(String::as_str).collect();
     let both = hint("\"of<942>\", \"of<950>\"");
-    // Nothing is built for rocPRIM's kernel, either.
+    // rocPRIM's kernel is one for another GPU.
     assert_eq!(found, [title, first, &both]);
 
     let one = format!("{keys}{targets}optional-kernels = [\"of<950>\"]\n");

@@ -47,6 +47,12 @@ const NVIDIA_LIBRARY: &str = "this header is part of a library that CUDA's toolk
 const ROCM_LIBRARY: &str = "this header is part of a library of ROCm: install its development package (Debian, Ubuntu: `apt install \
     libhipblas-dev`; Fedora: `dnf install hipblas-devel`; other libraries likewise), or add its folder to `include`";
 
+/// ptxas's message about `%%`, and the hint. nvcc runs ptxas in its compiles, clang's modules in device links.
+pub(crate) const ASM_WITHOUT_OPERANDS: (&str, &str) = (
+    "Parsing error near '%'",
+    "in an `asm` without operands a register has a single `%`",
+);
+
 /// The hint for a dependent type without the keyword.
 const TYPENAME: &str = "nvcc accepts the type `T::Other` without the keyword: set `compiler = \"nvcc\"`, or write `typename T::Other`, \
     which both accept";
@@ -137,10 +143,7 @@ const FOR_CUDA: &[(&str, &str)] = &[
         "nvcc accepts a single `%` in front of registers: set `compiler = \"nvcc\"`, or write `%%` in each `asm` with operands, which \
          both accept",
     ),
-    (
-        "Parsing error near '%'",
-        "in an `asm` without operands a register has a single `%`",
-    ),
+    ASM_WITHOUT_OPERANDS,
     ("missing 'typename' prior to dependent type name", TYPENAME),
     ("did you forget 'typename'?", TYPENAME),
     (

@@ -3,7 +3,7 @@
 use crate::device_link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
 use crate::generate::SourceName;
 use crate::plan::code_options::CodeOptions;
-use crate::plan::context::{Context, LAUNCH_HINT, RUNTIME_HINT, own_hint};
+use crate::plan::context::{ASM_WITHOUT_OPERANDS, Context, LAUNCH_HINT, RUNTIME_HINT, own_hint};
 use crate::steps::task::finish::Finish;
 use crate::steps::task::joined::{self, Joined};
 use crate::steps::task::{SymbolHints, Task};
@@ -219,7 +219,7 @@ impl Context<'_> {
             },
             others: match (module.language, self.compiler.family) {
                 (Language::Cuda, Family::Nvcc) => &[("__cudaCDP2", RUNTIME_HINT)],
-                (Language::Cuda, _) => &[("__cudaCDP2", LAUNCH_HINT)],
+                (Language::Cuda, _) => &[("__cudaCDP2", LAUNCH_HINT), ASM_WITHOUT_OPERANDS],
                 _ => &[],
             },
             redeclared: "",
