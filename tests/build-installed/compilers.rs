@@ -252,3 +252,43 @@ fn takes_a_clang_that_knows_all_targets() {
         "{error}"
     );
 }
+
+/// From 2.41 on, glibc's header defines a type of 128 bits for each clang, which clang before 22 refuses for NVIDIA GPUs.
+#[test]
+fn compiles_openmp_for_nvidia_with_new_glibc() {
+    let glibc = "#if !(defined __INTEL_LLVM_COMPILER && defined SYCL_LANGUAGE_VERSION)\n\
+        typedef _Complex float __cfloat128 __attribute__((__mode__(__TC__)));\n#endif\n#include_next <bits/floatn.h>\n";
+    let source = "#include <stdlib.h>\n#if defined __INTEL_LLVM_COMPILER || defined SYCL_LANGUAGE_VERSION\n#error left\n#endif\n\
+        int run(int x) {\n#pragma omp target map(tofrom : x)\n  x += 1;\n  return x;\n}\n";
+    let keys = "sources = [\"kernels/*.c\"]\nflags = [\"-isystem\", \"glibc\"]\ntargets = [\"gfx90a\", \"sm_80\"]\n";
+    let (Some(package), Some(new), Some(ptxas)) = (
+        Package::new(keys),
+        support::tool("llvm22", &["clang"]),
+        support::tool("cuda12", &["cuda-12/bin/ptxas"]),
+    ) else {
+        return;
+    };
+    let script = || {
+        let mut script = package.script();
+        script.env("CUDA_PATH", ptxas.ancestors().nth(2).unwrap());
+        script
+    };
+    package.put("glibc/bits/floatn.h", glibc);
+    package.put("kernels/k.c", source);
+    text(&script().output().unwrap());
+    let searches = |script: &mut Command| {
+        let plan = script.env("OFFLOAD_DRY_RUN", "1").output().unwrap();
+        let plan = String::from_utf8(plan.stderr).unwrap();
+        let lines = plan.lines().filter(|line| line.contains("-I "));
+        let mut devices = lines.filter(|line| line.contains("kernel-headers/offload/glibc"));
+        let first = devices.next().map(str::to_owned);
+        assert_eq!(devices.next(), None, "{plan}");
+        first
+    };
+    let old = searches(&mut script()).unwrap();
+    assert!(
+        old.contains("-fopenmp-targets=nvptx64-nvidia-cuda"),
+        "{old}"
+    );
+    assert_eq!(searches(script().env("OFFLOAD_COMPILER", new)), None);
+}

@@ -111,6 +111,73 @@ fn makes_objects_in_device_code_without_a_header_as_nvcc_does() {
     }
 }
 
+/// `libstdc++` has classes whose names are keywords of clang.
+#[test]
+fn gives_host_code_the_functions_of_nvcc_with_each_clang() {
+    let source = "#include <cuda_runtime.h>\n#include <cmath>\n#include <string>\n\
+        __host__ __device__ int larger(int a, unsigned b) { return max(a, b); }\n\
+        __global__ void k(int *x) { x[0] = larger(x[1], 2); }\n\
+        extern \"C\" int run() { k<<<1, 1>>>(nullptr); return larger(1, 2) + int(min(2.5, 3)); }\n";
+    let header = support::tool("cuda12", &["cuda-12/include/cuda_runtime.h"]);
+    for word in ["llvm16", "llvm19"] {
+        let (Some(clang), Some(header), Some(package)) =
+            (support::tool(word, &["clang"]), &header, Package::new(""))
+        else {
+            return;
+        };
+        fs::remove_file(package.at("kernels/k.c")).unwrap();
+        package.put("kernels/k.cu", source);
+        declare(&package, &format!("{CUDA}host = true\nrdc = false\n"));
+        let mut script = package.script();
+        script
+            .env("OFFLOAD_COMPILER", clang)
+            .env("OFFLOAD_TARGETS", "sm_80")
+            .env("CUDA_PATH", header.ancestors().nth(2).unwrap());
+        let told = text(&script.output().unwrap());
+        assert!(told.contains("cargo::rustc-link-lib=static"), "{told}");
+    }
+}
+
+/// Debian spreads the toolkit over `/usr`, and has in `/usr/lib/cuda` what clang looks for.
+#[test]
+fn finds_the_toolkit_as_debian_installs_it() {
+    let source = "#include <cuda_runtime.h>\n__global__ void k(int *x) { *x = 1; }\n";
+    let Some((package, mut script)) = package(source, CUDA) else {
+        return;
+    };
+    for header in ["cuda.h", "cuda_runtime.h"] {
+        package.put(
+            &format!("usr/include/{header}"),
+            "#define CUDA_VERSION 13000\n",
+        );
+    }
+    package.put("usr/bin/ptxas", "#!/bin/sh\nexit 1\n");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(package.at("usr/bin/ptxas"), executable).unwrap();
+    let collected = package.at("usr/lib/cuda");
+    fs::create_dir_all(collected.join("include")).unwrap();
+    symlink("../../../include/cuda.h", collected.join("include/cuda.h")).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let mut plan = |root: Option<&str>, path: &str| {
+        match root {
+            Some(root) => script.env("CUDA_PATH", package.at(root)),
+            None => script.env_remove("CUDA_PATH"),
+        };
+        script.env("PATH", path).env("OFFLOAD_DRY_RUN", "1");
+        let plan = String::from_utf8(script.output().unwrap().stderr).unwrap();
+        let words = plan.split_whitespace();
+        let roots = words.filter_map(|word| word.strip_prefix("--cuda-path="));
+        roots.map(PathBuf::from).next()
+    };
+    for root in ["usr", "usr/lib/cuda"] {
+        assert_eq!(plan(Some(root), &path), Some(collected.clone()), "{root}");
+    }
+    // Without a variable, what the compilers in PATH belong to.
+    let bin = package.at("usr/bin").display().to_string();
+    assert_eq!(plan(None, &format!("{bin}:{path}")), Some(collected));
+    assert_eq!(plan(Some("cuda"), &path), Some(package.at("cuda")));
+}
+
 #[test]
 fn asserts_in_device_code_without_a_header_as_nvcc_does() {
     let source = "extern \"C\" __global__ void k(unsigned *x, unsigned n) { assert(n > 1); x[0] = min(n, 2u); }\n";

@@ -264,7 +264,10 @@ impl Context<'_> {
     ) -> Task {
         let target = self.host.clang_target();
         // After the user's own folders.
-        let headers = kernel_headers::folder(module.language, self.out);
+        let headers = match side {
+            Side::Device(target) => self.device_headers(module, target),
+            Side::Host(_) => kernel_headers::folder(module.language, self.out),
+        };
         let include: Vec<PathBuf> = module.include.iter().cloned().chain(headers).collect();
         let (own, what_for) = side.of(module);
         let flags = self.flags(module, source, side);
@@ -411,6 +414,14 @@ impl Context<'_> {
             flags.splice(0..0, options.into_iter().flatten());
         }
         flags
+    }
+
+    /// Returns the folder of this crate's headers that a source searches after the user's own folders, for a target.
+    pub(crate) fn device_headers(&self, module: &Module, target: &Target) -> Option<PathBuf> {
+        let release = self.compiler.llvm.as_ref().and_then(Llvm::release);
+        let of_glibc =
+            kernel_headers::glibc_folder(module.language, &target.triple, release, self.out);
+        of_glibc.or_else(|| kernel_headers::folder(module.language, self.out))
     }
 
     /// Returns the folders that a source searches after those of the system: parts of CUDA's toolkit that clang does not

@@ -41,7 +41,10 @@ pub(crate) fn plan_compiled(
         (true, _) => hosted::plan(module, context),
         (false, _) => device_only::plan(module, context),
     }?;
-    if let Some(folder) = kernel_headers::folder(module.language, context.out) {
+    let has_headers = kernel_headers::folder(module.language, context.out).is_some();
+    let reads_some = |target| context.device_headers(module, target).is_some();
+    if has_headers || targets.iter().any(reads_some) {
+        let folder = kernel_headers::root(context.out);
         plan.stages.insert(0, vec![step(KernelHeaders { folder })]);
     }
     Ok((plan, targets))

@@ -1,5 +1,5 @@
-//! Writes the headers that sources of HIP and CUDA include as `<offload/gpu.h>`, and those that clang misses in CUDA's
-//! toolkit.
+//! Writes the headers that sources of HIP and CUDA include as `<offload/gpu.h>`, those that clang misses in CUDA's toolkit, and
+//! one that stands in front of glibc's.
 //!
 //! They come with this crate as text: no compile reads a file of the folder in which Cargo keeps its source.
 
@@ -9,6 +9,7 @@ use crate::steps::step::{Done, Made, Step};
 use offload_build_core::declare::language::Language;
 use offload_build_core::error;
 use offload_build_core::files;
+use offload_formats::names::Triple;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,7 @@ macro_rules! headers {
 }
 
 headers![
+    "offload/glibc/bits/floatn.h",
     "offload/gpu.h",
     "offload/gpu/amd.h",
     "offload/gpu/atomic.h",
@@ -37,14 +39,32 @@ headers![
     "offload/toolkit/nvcc_host.h",
 ];
 
+/// The first clang that reads the header of glibc for NVIDIA GPUs.
+const READS_GLIBC: u32 = 22;
+
+/// Returns the folder of all headers. No module has its name: that is an identifier.
+pub(crate) fn root(out: &Path) -> PathBuf {
+    out.join("offload").join("kernel-headers")
+}
+
 /// Returns the folder in which compilers look for the headers, if sources of `language` may include them.
-///
-/// No module has its name: that is an identifier.
 pub(crate) fn folder(language: Language, out: &Path) -> Option<PathBuf> {
     match language {
-        Language::Hip | Language::Cuda => Some(out.join("offload").join("kernel-headers")),
+        Language::Hip | Language::Cuda => Some(root(out)),
         Language::OpenMp | Language::Bitcode | Language::Rust | Language::Prebuilt => None,
     }
+}
+
+/// Returns the folder with the header in front of glibc's, if clang of this release needs it in sources of `language` for `triple`.
+pub(crate) fn glibc_folder(
+    language: Language,
+    triple: &Triple,
+    release: Option<u32>,
+    out: &Path,
+) -> Option<PathBuf> {
+    let reads_it = release.is_some_and(|release| release >= READS_GLIBC);
+    let is_needed = language == Language::OpenMp && triple.is_nvptx() && !reads_it;
+    is_needed.then(|| root(out).join("offload").join("glibc"))
 }
 
 /// Returns the folder with headers that clang includes and NVIDIA's wheels lack. Compilers search it last, so a header that
@@ -107,6 +127,7 @@ mod tests {
                 .collect::<BTreeSet<_>>()
         };
         let mut expected = list("offload");
+        expected.extend(list("offload/glibc/bits"));
         expected.extend(list("offload/gpu"));
         expected.extend(list("offload/toolkit"));
         let carried = HEADERS.iter().map(|(name, _)| (*name).to_owned());

@@ -17,7 +17,7 @@ use crate::installed::answers::Answers;
 use crate::installed::compilers::Compiler;
 use crate::installed::llvm::Llvm;
 use crate::installed::rocm;
-use crate::installed::sdk;
+use crate::installed::sdk::{self, DEBIAN_CUDA};
 use crate::process::command::Command;
 use crate::process::install::Need;
 use crate::process::search::Search;
@@ -35,9 +35,6 @@ pub enum DeviceLibraries {
 /// Prefixes of the functions in the libraries for AMD GPUs, and in those for NVIDIA GPUs.
 const AMD: &[&str] = &["__ocml_", "__ockl_", "__oclc_"];
 const NVIDIA: &[&str] = &["__nv_"];
-
-/// Folder of CUDA in Debian.
-const DEBIAN_CUDA: &str = "/usr/lib/cuda";
 
 /// Returns the prefixes of the libraries' functions for `target`.
 pub fn prefixes(target: &Target) -> &'static [&'static str] {

@@ -8,6 +8,7 @@ use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::files::real_path;
 use crate::installed::answers::Answers;
 use crate::installed::rocm;
 use crate::process::install::Need;
@@ -22,6 +23,9 @@ struct Sdk {
     usual: &'static [&'static str],
     /// A header that every root contains.
     header: &'static str,
+    /// Where Debian has the root if the vendor's files are spread over `/usr`: the folder below it, and a link in that folder to a
+    /// header that stands beside `header`.
+    collected: Option<[&'static str; 2]>,
     /// Options that say where it is.
     options: &'static [&'static str],
     need: Need,
@@ -57,9 +61,13 @@ static ROCM: Sdk = Sdk {
     variables: rocm::VARIABLES,
     usual: rocm::ROCM_FOLDERS,
     header: "include/hip/hip_runtime.h",
+    collected: None,
     options: &["--rocm-path", "--hip-path"],
     need: Need::Rocm,
 };
+
+/// Folder of CUDA in Debian and Ubuntu.
+pub(super) const DEBIAN_CUDA: &str = "/usr/lib/cuda";
 
 static CUDA: Sdk = Sdk {
     vendor: "CUDA",
@@ -69,8 +77,9 @@ static CUDA: Sdk = Sdk {
         "CUDA_ROOT",
         "CUDA_TOOLKIT_ROOT_DIR",
     ],
-    usual: &["/usr/local/cuda"],
+    usual: &["/usr/local/cuda", DEBIAN_CUDA],
     header: "include/cuda_runtime.h",
+    collected: Some(["lib/cuda", "include/cuda.h"]),
     options: &["--cuda-path"],
     need: Need::CudaToolkit,
 };
@@ -91,7 +100,7 @@ pub fn root(
             let asked = || rocm::asked_roots(search, answers);
             ROCM.root(module, environment, tree, asked)
         }
-        Language::Cuda => CUDA.root(module, environment, tree, || Ok(Vec::new())),
+        Language::Cuda => CUDA.root(module, environment, tree, || Ok(trees_in_path(search))),
     }
 }
 
@@ -161,11 +170,23 @@ pub fn any_root(
             if let Some(own) = own {
                 return Ok(own.clone());
             }
-            (&CUDA, CUDA.find(environment, tree, || Ok(Vec::new()))?)
+            let asked = || Ok(trees_in_path(&search));
+            (&CUDA, CUDA.find(environment, tree, asked)?)
         }
     };
     let root = found.map(|root| root.path);
     root.map_err(|searched| Error::missing(sdk.not_found(&searched)))
+}
+
+/// Returns the trees of NVIDIA's compilers in `PATH`, which clang takes for CUDA's toolkit, too.
+fn trees_in_path(search: &Search) -> Vec<PathBuf> {
+    let programs = ["ptxas", "nvcc"].into_iter();
+    let real = programs.filter_map(|name| real_path(&search.program(&[name])?));
+    let mut trees: Vec<PathBuf> = real
+        .filter_map(|program| program.ancestors().nth(2).map(Path::to_owned))
+        .collect();
+    trees.dedup();
+    trees
 }
 
 /// Returns the variable that names the vendor's tree, for HIP and CUDA.
@@ -254,19 +275,42 @@ impl Sdk {
         let [mut roots, usual] = self.places(environment);
         let count = roots.len();
         roots.extend(tree);
-        let has_header = |root: &PathBuf| root.join(self.header).is_file();
+        let first = |roots: &[PathBuf]| {
+            let mut found = roots.iter().map(|root| self.root_at(root)).zip(0..);
+            found.find_map(|(root, place)| Some((root?, place)))
+        };
+        let mut found = first(&roots);
         // Programs are asked when nothing nearer says it.
-        if !roots.iter().any(has_header) {
+        if found.is_none() {
             roots.extend(asked()?);
             roots.extend(usual);
+            found = first(&roots);
         }
-        Ok(match roots.iter().position(has_header) {
-            Some(place) => Ok(Root {
-                path: roots.swap_remove(place),
+        Ok(match found {
+            Some((path, place)) => Ok(Root {
+                path,
                 is_named: place < count,
             }),
             None => Err(roots),
         })
+    }
+
+    /// Returns the root for the vendor's files at `place`, if they are there.
+    fn root_at(&self, place: &Path) -> Option<PathBuf> {
+        let header = Path::new(self.header);
+        if let Some([folder, link]) = self.collected {
+            // `place` may be that folder itself.
+            let roots = [place.join(folder), place.to_owned()];
+            let is_collected = |root: &PathBuf| {
+                let real = real_path(&root.join(link));
+                let beside = real.and_then(|real| Some(real.with_file_name(header.file_name()?)));
+                !root.join(header).is_file() && beside.is_some_and(|header| header.is_file())
+            };
+            if let Some(root) = roots.into_iter().find(is_collected) {
+                return Some(root);
+            }
+        }
+        place.join(header).is_file().then(|| place.to_owned())
     }
 
     /// Says where the SDK was looked for, and how to get it.

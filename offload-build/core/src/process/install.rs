@@ -139,7 +139,8 @@ const ROWS: [Package; 13] = [
         need: Need::Rocm,
         what: "ROCm's HIP headers and device libraries",
         commands: &[
-            (APT, "apt install libamdhip64-dev rocm-device-libs"),
+            (APT, "apt install libamdhip64-dev rocm-device-libs-17"),
+            ("Debian 12", "apt install libamdhip64-dev rocm-device-libs"),
             (DNF, "dnf install rocm-hip-devel rocm-device-libs"),
             (PACMAN, "pacman -S hip-runtime-amd rocm-device-libs"),
         ],
