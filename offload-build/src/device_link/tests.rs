@@ -252,6 +252,19 @@ fn plans_one_module_with_the_device_runtime_for_openmp_on_amd() {
             ),
         ]
     );
+    // One file for all processors, from LLVM 21 on in a folder of its own.
+    let of_vendor = Case {
+        name: "amd-vendor",
+        without: "lib/libomptarget-amdgpu-gfx90a.bc",
+        more: &["lib/amdgcn-amd-amdhsa/libomptarget-amdgpu.bc"],
+        ..case
+    };
+    let runtime = RUNTIME.replace("lib/", "lib/amdgcn-amd-amdhsa/");
+    let lines = of_vendor.lines();
+    assert!(
+        lines[1].contains(&format!("{runtime}-amdgpu.bc ")),
+        "{lines:?}"
+    );
     // Named already: the driver of LLVM 22 does.
     let given = Case {
         name: "amd-given",
@@ -675,7 +688,7 @@ fn says_what_is_missing_where_it_was_searched_and_how_to_get_it() {
     assert_eq!(
         case.plan().unwrap_err(),
         "`libomptarget-amdgpu-gfx906.bc` not found (searched: lib, lib64, \
-         lib/x86_64-unknown-linux-gnu, lib/x86_64-linux-gnu) [OFF606]\n\
+         lib/x86_64-unknown-linux-gnu, lib/x86_64-linux-gnu, lib/amdgcn-amd-amdhsa) [OFF606]\n\
          hint: this LLVM has OpenMP's device runtime for gfx90a; name one of these, or use another release"
     );
     let no_clang = Case {

@@ -40,6 +40,8 @@ struct Package {
 }
 
 const APT: &str = "Debian, Ubuntu";
+const DEBIAN_12: &str = "Debian 12";
+const UBUNTU_26: &str = "Ubuntu 26.04";
 const DNF: &str = "Fedora";
 const PACMAN: &str = "Arch";
 const CONDA: &str = "conda-forge";
@@ -140,7 +142,8 @@ const ROWS: [Package; 13] = [
         what: "ROCm's HIP headers and device libraries",
         commands: &[
             (APT, "apt install libamdhip64-dev rocm-device-libs-17"),
-            ("Debian 12", "apt install libamdhip64-dev rocm-device-libs"),
+            (UBUNTU_26, "apt install libamdhip64-dev rocm-device-libs-21"),
+            (DEBIAN_12, "apt install libamdhip64-dev rocm-device-libs"),
             (DNF, "dnf install rocm-hip-devel rocm-device-libs"),
             (PACMAN, "pacman -S hip-runtime-amd rocm-device-libs"),
         ],
@@ -150,7 +153,8 @@ const ROWS: [Package; 13] = [
         what: "ROCm's device libraries",
         commands: &[
             (APT, "apt install rocm-device-libs-17"),
-            ("Debian 12", "apt install rocm-device-libs"),
+            (UBUNTU_26, "apt install rocm-device-libs-21"),
+            (DEBIAN_12, "apt install rocm-device-libs"),
             (DNF, "dnf install rocm-device-libs"),
             (PACMAN, "pacman -S rocm-device-libs"),
         ],
@@ -182,8 +186,8 @@ const ROWS: [Package; 13] = [
 /// A release that Debian's and Ubuntu's packages have, where none is asked for.
 const USUAL: u32 = 19;
 
-/// The first release whose libomptarget Debian has in a package of its own: `liboffload-22-dev`.
-const APART: u32 = 22;
+/// The first release whose libomptarget Debian and Ubuntu have in a package of its own: `liboffload-21-dev`.
+const APART: u32 = 21;
 
 impl Need {
     /// `install clang (Debian, Ubuntu: …; Fedora: …)`, of that release of LLVM where it is known.
@@ -224,12 +228,12 @@ mod tests {
             "install lld of clang's release (Debian, Ubuntu: `apt install lld-22`; Fedora: `dnf install lld`; \
              Arch: `pacman -S lld`; conda-forge: `conda install lld`)"
         );
-        let runtime = [19, 22].map(|release| Need::OffloadRuntime.install(Some(release)));
+        let runtime = [20, 21].map(|release| Need::OffloadRuntime.install(Some(release)));
         assert!(
-            runtime[0].contains("`apt install libomp-19-dev`"),
+            runtime[0].contains("`apt install libomp-20-dev`"),
             "{runtime:?}"
         );
-        let both = "`apt install libomp-22-dev liboffload-22-dev`";
+        let both = "`apt install libomp-21-dev liboffload-21-dev`";
         assert!(runtime[1].contains(both), "{runtime:?}");
         for row in ROWS {
             let text = row.need.install(None);

@@ -5,6 +5,12 @@ use std::fs;
 /// Names of this system in install commands, that of its release first; none if commands do not name it.
 pub(super) struct System(Vec<&'static str>);
 
+/// Releases with packages of other names: `ID`, `VERSION_ID`, and the name in commands.
+const RELEASES: [(&str, &str, &str); 2] = [
+    ("debian", "12", "Debian 12"),
+    ("ubuntu", "26.04", "Ubuntu 26.04"),
+];
+
 impl System {
     /// Reads `/etc/os-release`.
     pub(super) fn of_machine() -> Self {
@@ -26,8 +32,10 @@ impl System {
             _ => None,
         });
         let is = |name: &str, value: &str| values(name).eq([value]);
-        let is_debian_12 = is("ID=", "debian") && is("VERSION_ID=", "12");
-        let of_release = is_debian_12.then_some("Debian 12");
+        let mut releases = RELEASES.iter();
+        let of_release =
+            releases.find(|(id, version, _)| is("ID=", id) && is("VERSION_ID=", version));
+        let of_release = of_release.map(|(.., name)| *name);
         Self(of_release.into_iter().chain(own).collect())
     }
 
@@ -79,17 +87,23 @@ mod tests {
         );
         assert_eq!(short("ID=nixos\n"), TEXT);
         let of_release = |release: &str| {
-            let text = "install d (Debian, Ubuntu: `apt install d-17`; Debian 12: `apt install d`; Fedora: `dnf install d`)";
+            let text = "install d (Debian, Ubuntu: `apt install d-17`; Ubuntu 26.04: `apt install d-21`; Debian 12: `apt install d`)";
             System::of(release).shortened(text)
         };
         assert_eq!(
             of_release("VERSION_ID=\"12\"\nID=debian\n"),
             "install d: `apt install d`"
         );
-        assert_eq!(
-            of_release("ID=debian\nVERSION_ID=\"13\"\n"),
-            "install d: `apt install d-17`"
-        );
+        for (release, command) in [
+            ("ID=debian\nVERSION_ID=\"13\"\n", "d-17"),
+            ("ID=ubuntu\nVERSION_ID=\"24.04\"\n", "d-17"),
+            ("ID=ubuntu\nVERSION_ID=\"26.04\"\n", "d-21"),
+        ] {
+            assert_eq!(
+                of_release(release),
+                format!("install d: `apt install {command}`")
+            );
+        }
         assert_eq!(
             System::of("ID=debian").shortened("no command (x)"),
             "no command (x)"

@@ -132,7 +132,7 @@ impl Llvm {
 
     /// OpenMP's device runtime, as bitcode to be linked into every image for `processor`.
     ///
-    /// LLVM 19 has one file for each processor, later releases one for each vendor.
+    /// LLVM 19 has one file for each processor, later releases one for each vendor, from 21 on in a folder of the GPU's triple.
     ///
     /// # Errors
     ///
@@ -146,15 +146,25 @@ impl Llvm {
         let name = format!("{prefix}-{processor}.bc");
         let names = [name.clone(), format!("{prefix}.bc")];
         let found = self
-            .libraries(HERE)
+            .device_folders(vendor)
             .flat_map(|dir| names.clone().map(|name| dir.join(name)))
             .find(|path| path.is_file());
         found.ok_or_else(|| {
-            let searched = self.libraries(HERE).map(|dir| dir.display().to_string());
+            let searched = self.device_folders(vendor);
+            let searched = searched.map(|dir| dir.display().to_string()).collect();
             let hint = Need::OffloadRuntime.install(self.release());
-            NotFound::new(&name, searched.collect(), hint)
-                .with_supported(self.processors(&format!("{prefix}-")))
+            NotFound::new(&name, searched, hint).with_supported(self.processors(vendor))
         })
+    }
+
+    /// The folders that may have OpenMP's device runtime for GPUs of a vendor.
+    fn device_folders(&self, vendor: &str) -> impl Iterator<Item = PathBuf> {
+        let triple = match vendor {
+            "amdgpu" => "amdgcn-amd-amdhsa",
+            _ => "nvptx64-nvidia-cuda",
+        };
+        let of_gpu = self.prefix.join("lib").join(triple);
+        self.libraries(HERE).chain([of_gpu])
     }
 
     /// Tells whether the device runtime for an NVIDIA processor declares the lock of `omp critical` and does not define it.
@@ -179,21 +189,22 @@ impl Llvm {
     #[cfg(feature = "tools")]
     pub fn device_runtimes(&self, vendor: &str) -> usize {
         let name = format!("libomptarget-{vendor}");
-        let mut folders = self.libraries(HERE);
+        let mut folders = self.device_folders(vendor);
         let is_one = folders.any(|folder| folder.join(format!("{name}.bc")).is_file());
-        usize::from(is_one) + self.processors(&format!("{name}-")).len()
+        usize::from(is_one) + self.processors(vendor).len()
     }
 
-    /// The processors for which there are device runtimes whose names start so, sorted.
-    fn processors(&self, prefix: &str) -> Vec<String> {
+    /// The processors that have a device runtime of their own, sorted.
+    fn processors(&self, vendor: &str) -> Vec<String> {
+        let prefix = format!("libomptarget-{vendor}-");
         let files = self
-            .libraries(HERE)
+            .device_folders(vendor)
             .filter_map(|dir| dir.read_dir().ok())
             .flatten()
             .flatten();
         let processor = |file: std::fs::DirEntry| {
             let name = file.file_name().into_string().ok()?;
-            Some(name.strip_prefix(prefix)?.strip_suffix(".bc")?.to_owned())
+            Some(name.strip_prefix(&prefix)?.strip_suffix(".bc")?.to_owned())
         };
         let mut processors: Vec<String> = files.filter_map(processor).collect();
         processors.sort();
