@@ -292,3 +292,40 @@ fn compiles_openmp_for_nvidia_with_new_glibc() {
     );
     assert_eq!(searches(script().env("OFFLOAD_COMPILER", new)), None);
 }
+
+/// Packages of LLVM 22 have OpenMP's runtime for the host alone.
+#[test]
+fn takes_the_newest_clang_with_openmps_runtime_for_the_gpus() {
+    let keys = |targets: &str| {
+        format!("language = \"openmp\"\nsources = [\"kernels/*.c\"]\ntargets = [{targets}]\n")
+    };
+    let (Some(package), Some(_)) = (Package::new(""), support::tool("llvm22", &["clang"])) else {
+        return;
+    };
+    fs::create_dir_all(package.at("22/lib")).unwrap();
+    let library = "/usr/lib/llvm-19/lib/libomptarget.so.19.1";
+    fs::copy(library, package.at("22/lib/libomptarget.so")).unwrap();
+    script(&package, "22/bin/clang", "exec /usr/bin/clang-22 \"$@\"");
+    fs::create_dir_all(package.at("bin")).unwrap();
+    symlink(package.at("22/bin/clang"), package.at("bin/clang-22")).unwrap();
+    symlink("/usr/lib/llvm-19/bin/clang", package.at("bin/clang-19")).unwrap();
+    let run = |targets: &str| {
+        declare(&package, &keys(targets));
+        let mut script = package.script();
+        script
+            .env_remove("OFFLOAD_COMPILER")
+            .env("PATH", package.at("bin"))
+            .env("OFFLOAD_DRY_RUN", "1");
+        String::from_utf8(script.output().unwrap().stderr).unwrap()
+    };
+    let (cpu, gpu) = (run("\"x86_64-pc-linux-gnu\""), run("\"gfx90a\""));
+    assert!(cpu.contains("bin/clang-22 "), "{cpu}");
+    assert!(gpu.contains("bin/clang-19 "), "{gpu}");
+    fs::remove_file(package.at("bin/clang-19")).unwrap();
+    let none = run("\"gfx90a\"");
+    assert!(
+        none.contains("`libomptarget-amdgpu-gfx90a.bc` not found (searched: ")
+            && none.contains("/22/lib/amdgcn-amd-amdhsa) [OFF605]\nhint: install an older clang with OpenMP's runtime for GPUs"),
+        "{none}"
+    );
+}

@@ -76,11 +76,8 @@ impl DeviceTools {
             },
             Ok,
         );
-        let runtime = |vendor| {
-            let processor = target.processor.split(':').next();
-            let processor = processor.expect("a split text has a first part");
-            no_clang(llvm).and_then(|llvm| llvm.device_runtime(vendor, processor))
-        };
+        let processor = target.processor.split(':').next();
+        let processor = processor.expect("a split text has a first part");
         Self {
             llvm_link: match target.merges_bitcode {
                 true => program("llvm-link"),
@@ -96,10 +93,8 @@ impl DeviceTools {
             }),
             sycl_linker: beside("clang-sycl-linker"),
             has_sycl_linker_in_path: in_path("clang-sycl-linker").is_some(),
-            device_runtime: runtime(match target.triple.is_amdgpu() {
-                true => "amdgpu",
-                false => "nvptx",
-            }),
+            device_runtime: no_clang(llvm)
+                .and_then(|llvm| llvm.device_runtime(target.triple, processor)),
             gpu_libraries: llvm
                 .map_or_else(Vec::new, |llvm| llvm.gpu_libraries(target.triple.as_str())),
             foreign_cpu,

@@ -64,7 +64,7 @@ pub const FITS: [Fit; 5] = [
         since: (6, 0),
         oldest_clang: 16,
         newest_clang: None,
-        tested: (&[(6, 4)], &[21, 22]),
+        tested: (&[(6, 4), (7, 1)], &[21, 22]),
     },
 ];
 

@@ -149,7 +149,7 @@ fn without_critical_lock(module: &Module, compiler: &Compiler) -> Vec<String> {
         return Vec::new();
     };
     let lacks = |target: &&Target| {
-        target.triple.is_nvptx() && llvm.lacks_critical_lock(target.id.processor())
+        target.triple.is_nvptx() && llvm.lacks_critical_lock(&target.triple, target.id.processor())
     };
     let lacking = module.targets.iter().filter(lacks);
     lacking.map(|target| target.written.clone()).collect()

@@ -17,6 +17,8 @@ pub enum Need {
     LlvmToolsAlone,
     /// `libomptarget.so` and the code of it for devices.
     OffloadRuntime,
+    /// OpenMP's code for GPUs, of another release than clang's.
+    OtherOffloadRuntime,
     /// `ptxas` and `nvlink`.
     CudaTools,
     /// Headers and `libdevice` besides.
@@ -47,7 +49,7 @@ const PACMAN: &str = "Arch";
 const CONDA: &str = "conda-forge";
 const PYPI: &str = "PyPI";
 
-const ROWS: [Package; 13] = [
+const ROWS: [Package; 14] = [
     Package {
         need: Need::Clang,
         what: "clang",
@@ -114,6 +116,17 @@ const ROWS: [Package; 13] = [
         commands: &[
             (APT, "apt install libomp-<n>-dev"),
             (DNF, "dnf install libomp-devel"),
+        ],
+    },
+    Package {
+        need: Need::OtherOffloadRuntime,
+        what: "an older clang with OpenMP's runtime for GPUs, which packages of clang 22 may lack",
+        commands: &[
+            (APT, "apt install clang-19 lld-19 llvm-19 libomp-19-dev"),
+            (
+                UBUNTU_26,
+                "apt install clang-21 lld-21 llvm-21 libomp-21-dev liboffload-21-dev",
+            ),
         ],
     },
     Package {
@@ -189,6 +202,9 @@ const USUAL: u32 = 19;
 /// The first release whose libomptarget Debian and Ubuntu have in a package of its own: `liboffload-21-dev`.
 const APART: u32 = 21;
 
+/// The first release whose packages in Debian and Ubuntu lack OpenMP's code for GPUs.
+const WITHOUT_GPUS: u32 = 22;
+
 impl Need {
     /// `install clang (Debian, Ubuntu: …; Fedora: …)`, of that release of LLVM where it is known.
     pub fn install(self, release: Option<u32>) -> String {
@@ -206,6 +222,14 @@ impl Need {
         });
         let commands: Vec<String> = commands.collect();
         format!("install {} ({})", row.what, commands.join("; "))
+    }
+
+    /// Returns the package that has OpenMP's code for GPUs, for clang of this release.
+    pub fn of_device_runtime(release: Option<u32>) -> Self {
+        match release {
+            Some(release) if release >= WITHOUT_GPUS => Self::OtherOffloadRuntime,
+            _ => Self::OffloadRuntime,
+        }
     }
 
     /// Returns the package that has a program beside clang.

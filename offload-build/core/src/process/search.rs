@@ -51,12 +51,15 @@ impl Search {
             .map(|bin| program_in(&bin, name))
             .find(|path| path.is_file());
         found.or_else(|| self.program(&[name])).ok_or_else(|| {
-            let mut searched: Vec<String> = self
-                .cuda
-                .iter()
-                .map(|root| format!("{}/bin", root.display()))
-                .collect();
-            searched.push("PATH".to_owned());
+            let bins = self.cuda.iter();
+            let bins = bins.map(|root| format!("{}/bin", root.display()));
+            let mut searched: Vec<String> = Vec::new();
+            for place in bins.chain(["PATH".to_owned()]) {
+                // Several variables may name one tree.
+                if !searched.contains(&place) {
+                    searched.push(place);
+                }
+            }
             let install = Need::CudaTools.install(None);
             NotFound::new(
                 name,
@@ -206,6 +209,14 @@ mod tests {
                 .trim_start_matches('/');
         assert!(Path::new(&relative).join("tool").is_file());
         let path = OsString::from(relative);
-        assert_eq!(Search { path, cuda: vec![] }.program(&["tool"]), None);
+        let mut search = Search { path, cuda: vec![] };
+        assert_eq!(search.program(&["tool"]), None);
+        // Variables may name one tree.
+        search.cuda = ["/none/a", "/none/b", "/none/a"].map(PathBuf::from).into();
+        let missing = search.cuda_program("ptxas").unwrap_err().to_string();
+        assert!(
+            missing.contains("(searched: /none/a/bin, /none/b/bin, PATH)"),
+            "{missing}"
+        );
     }
 }

@@ -86,7 +86,7 @@ impl Compiler {
         let (llvm, runtime) = match module.language {
             Language::OpenMp => {
                 openmp_host(host)?;
-                let both = with_runtime(&found, host, sysroot.as_deref());
+                let both = with_runtime(module, &found, host, sysroot.as_deref());
                 let (llvm, runtime) = both.ok_or_else(no_compiler)?;
                 (llvm, Some(runtime))
             }
@@ -286,8 +286,10 @@ fn openmp_host(host: &Host) -> Result<(), Error> {
     })
 }
 
-/// The first of `found` that has OpenMP's runtime for the host. In a cross build that of the host may be missing.
+/// The first of `found` that has OpenMP's runtime for the host and for the GPUs of `module`, else for the host. In a cross build
+/// that of the host may be missing.
 fn with_runtime(
+    module: &Module,
     found: &[Llvm],
     host: &Host,
     sysroot: Option<&Path>,
@@ -296,7 +298,15 @@ fn with_runtime(
     let both = |llvm: &Llvm| Some((llvm.clone(), Ok(runtime(llvm).ok()?)));
     // A release that has its runtime here has the parts of it that are the same everywhere.
     let has_it_here = |llvm: &&Llvm| llvm.offload_runtime(HERE).is_some();
-    found.iter().find_map(both).or_else(|| {
+    let is_for_gpus = |llvm: &&Llvm| {
+        let mut gpus = module.targets.iter().filter(|it| !it.triple.is_cpu());
+        gpus.all(|target| {
+            llvm.device_runtime(&target.triple, target.id.processor())
+                .is_ok()
+        })
+    };
+    let of_gpus = found.iter().filter(is_for_gpus).find_map(both);
+    of_gpus.or_else(|| found.iter().find_map(both)).or_else(|| {
         let first = found.iter().find(has_it_here).or(found.first());
         let llvm = first.filter(|_| host.is_cross)?;
         Some((llvm.clone(), Err(missing(host, runtime(llvm).err()?))))

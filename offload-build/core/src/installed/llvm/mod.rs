@@ -10,6 +10,7 @@ use crate::process::install::Need;
 use crate::process::search::{NotFound, Search, program_in};
 use offload_formats_core::format::bitcode;
 use offload_formats_core::format::global_symbol::GlobalSymbol;
+use offload_formats_core::names::Triple;
 use offload_formats_core::names::host::Machine;
 use std::env::consts::EXE_SUFFIX;
 use std::fs::File;
@@ -139,9 +140,13 @@ impl Llvm {
     /// When no library folder of this release has one.
     pub(in crate::installed) fn device_runtime(
         &self,
-        vendor: &'static str,
+        triple: &Triple,
         processor: &str,
     ) -> Result<PathBuf, NotFound> {
+        let vendor = match triple.is_amdgpu() {
+            true => "amdgpu",
+            false => "nvptx",
+        };
         let prefix = format!("libomptarget-{vendor}");
         let name = format!("{prefix}-{processor}.bc");
         let names = [name.clone(), format!("{prefix}.bc")];
@@ -152,7 +157,7 @@ impl Llvm {
         found.ok_or_else(|| {
             let searched = self.device_folders(vendor);
             let searched = searched.map(|dir| dir.display().to_string()).collect();
-            let hint = Need::OffloadRuntime.install(self.release());
+            let hint = Need::of_device_runtime(self.release()).install(self.release());
             NotFound::new(&name, searched, hint).with_supported(self.processors(vendor))
         })
     }
@@ -167,9 +172,13 @@ impl Llvm {
         self.libraries(HERE).chain([of_gpu])
     }
 
-    /// Tells whether the device runtime for an NVIDIA processor declares the lock of `omp critical` and does not define it.
-    pub(in crate::installed) fn lacks_critical_lock(&self, processor: &str) -> bool {
-        let runtime = self.device_runtime("nvptx", processor).ok();
+    /// Tells whether the device runtime for a processor declares the lock of `omp critical` and does not define it.
+    pub(in crate::installed) fn lacks_critical_lock(
+        &self,
+        triple: &Triple,
+        processor: &str,
+    ) -> bool {
+        let runtime = self.device_runtime(triple, processor).ok();
         let Some(bytes) = runtime.and_then(|path| std::fs::read(path).ok()) else {
             return false;
         };
