@@ -624,6 +624,34 @@ fn takes_modules_of_functions_for_kernels_elsewhere() {
     }
 }
 
+/// Entries of LLVM 19 have no place for the pointer that the runtime sets.
+#[test]
+fn registers_managed_variables_or_says_that_clang_cannot() {
+    let Some(package) = package("hip", &format!("{HIP}{ALONE}")) else {
+        return;
+    };
+    let source = "#include \"k.h\"\n__attribute__((managed)) int shared_value = 5;\n\
+        __global__ void k(int *x) { *x = shared_value; }\nextern \"C\" void run() { k<<<1, 1>>>(&shared_value); }\n";
+    package.put("kernels/k.hip", source);
+    let error = package.fails(&mut package.script());
+    assert!(
+        error.contains("`shared_value` is `__managed__`, and host code of clang before 20")
+            && error.contains("\nhint: set `images = \"source\"`"),
+        "{error}"
+    );
+    let builds = |package: &Package, clang: &Path| {
+        let mut script = package.script();
+        text(&script.env("OFFLOAD_COMPILER", clang).output().unwrap())
+    };
+    if let Some(clang) = support::tool("llvm22", &["clang"]) {
+        let told = builds(&package, &clang);
+        assert!(told.contains("cargo::rustc-link-lib=static"), "{told}");
+    }
+    declare(&package, &format!("{HIP}{ALONE}images = \"source\"\n"));
+    let told = builds(&package, &package.at("llvm/bin/clang"));
+    assert!(told.contains("cargo::rustc-link-lib=static"), "{told}");
+}
+
 /// clang warns of options for another side, which a command for one side does not use.
 #[test]
 fn gives_each_side_its_own_flags() {

@@ -97,7 +97,7 @@ impl DeviceLinker<'_> {
         output: &Path,
     ) -> Result<Command, NotFound> {
         let ptxas = needed(&self.tools.ptxas)?;
-        let command = ptxas::assemble(ptxas, &job.processor, assembly, output);
+        let command = ptxas::assemble(ptxas, &job.processor, self.opt_level, assembly, output);
         let (assembler, _) = self.for_ptxas();
         Ok(command.args(mode).args(assembler))
     }

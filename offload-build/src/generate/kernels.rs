@@ -236,6 +236,8 @@ fn constant_name(name: &str) -> Option<String> {
         "super",
         "crate",
         "ALL",
+        "None",
+        "Some",
         "Argument",
         "ArgumentKind",
         "Kernel",

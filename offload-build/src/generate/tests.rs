@@ -162,7 +162,7 @@ fn has_a_constant_for_each_kernel_that_has_a_name_in_rust() {
         ],
         stub: None,
     };
-    let names = ["_Z5scalePf", "match", "self", "a.b", "ALL", "scale"];
+    let names = ["_Z5scalePf", "match", "self", "None", "a.b", "ALL", "scale"];
     let file = HostFile {
         module: "kernels".into(),
         kernels: Vec::new(),
@@ -180,7 +180,7 @@ fn has_a_constant_for_each_kernel_that_has_a_name_in_rust() {
         let printed = run_file("kernels", edition, &file, "", main);
         let expected = "scale Some(Pointer) 4\nSome([8, 8, 4]) KernelImage { target: \"gfx942\", arguments_size: 0, \
             max_threads: None, required_threads: None, shared_size: 0, private_size: 0, registers: None, \
-            scalar_registers: None, wavefront: None }\n_Z5scalePf match\n_Z5scalePf match self a.b ALL scale true\n";
+            scalar_registers: None, wavefront: None }\n_Z5scalePf match\n_Z5scalePf match self None a.b ALL scale true\n";
         assert_eq!(printed, expected);
     }
 }

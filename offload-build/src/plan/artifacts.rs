@@ -69,8 +69,18 @@ pub(crate) fn plan(
                 host: String::new(),
             })
         });
+        let library = folder.join(name);
+        if artifacts.iter().any(|other| other.library == library) {
+            return Err(Error::new(format_args!(
+                "module `{}`: `{}` and another target of its processor differ in `define`, `flags`, `opt-level` or `exclude`, and \
+                 would have one archive, `{}`",
+                module.name,
+                target.written,
+                library.display()
+            )));
+        }
         artifacts.push(Artifact {
-            library: folder.join(name),
+            library,
             members: members.collect(),
         });
     }

@@ -10,6 +10,8 @@ pub(crate) struct CodeOptions {
     pub(crate) llvm: Vec<OsString>,
     /// `ptxas`'s, each behind `-Xcuda-ptxas`, with that word.
     pub(crate) ptxas: Vec<OsString>,
+    /// Features of `--cuda-feature=` (`+ptx84`), each behind `-target-feature`.
+    pub(crate) features: Vec<OsString>,
 }
 
 impl CodeOptions {
@@ -22,6 +24,9 @@ impl CodeOptions {
         while let Some(flag) = flags.next() {
             if let Some(option) = flag.strip_prefix("-mllvm=") {
                 found.llvm.push(option.into());
+            } else if let Some(feature) = flag.strip_prefix("--cuda-feature=") {
+                let words = ["-Xclang", "-target-feature", "-Xclang", feature];
+                found.features.extend(words.map(OsString::from));
             } else if flag == "-mllvm" {
                 found.llvm.extend(flags.next().map(OsString::from));
             } else if flag == "-Xcuda-ptxas" {
@@ -32,6 +37,22 @@ impl CodeOptions {
         }
         found
     }
+}
+
+/// Returns the flags of a compile for `processor` that its assembler needs, too, such as `-mwavefrontsize64`.
+pub(crate) fn of_assembler<'f>(
+    flags: &'f [String],
+    processor: &'f str,
+) -> impl Iterator<Item = &'f str> {
+    let is_machine = |flag: &&str| flag.starts_with("-m") && !flag.starts_with("-mllvm");
+    let mut last = "";
+    let flags = of_side(flags, Some(processor)).filter(move |flag| {
+        // The value of an option is none itself.
+        let is_value = ["-mllvm", "-Xclang"].contains(&last);
+        last = flag;
+        !is_value
+    });
+    flags.filter(is_machine)
 }
 
 /// Returns the flags of a compile for `processor`, or for the host: clang warns of options behind `-Xarch_` that are for another
@@ -69,11 +90,21 @@ mod tests {
     #[test]
     fn finds_the_options_of_one_target() {
         let flags = "-g -mllvm -a -Xclang -mllvm -Xclang -b=1 -Xcuda-ptxas -v -Xarch_host -mllvm=-c \
-                     -Xarch_device -mllvm=-d -Xarch_sm_80 -mllvm=-e -Xarch_sm_90 -mllvm=-f -mllvm";
+                     -Xarch_device -mllvm=-d -Xarch_sm_80 -mllvm=-e -Xarch_sm_90 -mllvm=-f --cuda-feature=+ptx84 -mllvm";
         let flags: Vec<String> = flags.split_whitespace().map(str::to_owned).collect();
         let found = CodeOptions::of(&flags, "sm_80");
         assert_eq!(found.llvm, ["-a", "-b=1", "-d", "-e"]);
         assert_eq!(found.ptxas, ["-Xcuda-ptxas", "-v"]);
+        let feature = ["-Xclang", "-target-feature", "-Xclang", "+ptx84"];
+        assert_eq!(found.features, feature);
+    }
+
+    #[test]
+    fn finds_what_the_assembler_needs() {
+        let flags = "-g -mwavefrontsize64 -mllvm -mx -Xclang -my -mllvm=-z -Xarch_host -mh -Xarch_gfx1100 -mcumode";
+        let flags: Vec<String> = flags.split_whitespace().map(str::to_owned).collect();
+        let found: Vec<&str> = of_assembler(&flags, "gfx1100").collect();
+        assert_eq!(found, ["-mwavefrontsize64", "-mcumode"]);
     }
 
     #[test]

@@ -47,6 +47,12 @@ const NVIDIA_LIBRARY: &str = "this header is part of a library that CUDA's toolk
 const ROCM_LIBRARY: &str = "this header is part of a library of ROCm: install its development package (Debian, Ubuntu: `apt install \
     libhipblas-dev`; Fedora: `dnf install hipblas-devel`; other libraries likewise), or add its folder to `include`";
 
+/// Hints for instructions and arguments of newer PTX than images are made of.
+const NEWER_PTX: &str = "clang writes the oldest PTX that knows the processor, 7.8 or later, so that older toolkits and drivers read it: \
+    set `flags = [\"--cuda-feature=+ptx84\"]` for PTX 8.4 (CUDA 12.4), and its like, in the module or in the target's table";
+pub(crate) const PTX_VERSION: (&str, &str) = ("requires PTX ISA .version", NEWER_PTX);
+pub(crate) const PARAMETER_SPACE: (&str, &str) = ("uses too much parameter space", NEWER_PTX);
+
 /// ptxas's message about `%%`, and the hint. nvcc runs ptxas in its compiles, clang's modules in device links.
 pub(crate) const ASM_WITHOUT_OPERANDS: (&str, &str) = (
     "Parsing error near '%'",
@@ -293,7 +299,7 @@ impl Context<'_> {
             assembly: None,
             opt_level: self.opt_level(module, side, own),
             rdc: module.rdc,
-            has_host_code: module.has_host_code && module.images == ImageSources::OfModule,
+            shares_image: module.images == ImageSources::OfModule,
             define: &own.define,
             flags: &flags,
             unit: &self.unit(module, source),
@@ -366,11 +372,14 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the level for one side. clang's optimiser makes the functions of a file its own, so it must run.
+    /// Returns the level for one side. For sources of one image clang's optimiser makes the functions of a file its own, so it must
+    /// run.
     fn opt_level<'f>(&self, module: &Module, side: Side<'_>, flags: &'f Flags) -> &'f str {
-        let is_device = matches!(side, Side::Device(_));
+        let shares_image = module.images == ImageSources::OfModule
+            && (module.language == Language::Hip || module.sources.len() > 1);
+        let is_apart = matches!(side, Side::Device(_)) && shares_image && !module.rdc;
         match flags.opt_level.as_str() {
-            "0" if is_device && !module.rdc && self.compiler.family != Family::Nvcc => "1",
+            "0" if is_apart && self.compiler.family != Family::Nvcc => "1",
             level => level,
         }
     }

@@ -117,6 +117,8 @@ impl Context<'_> {
                     if module.artifacts.is_empty() {
                         code.compiles.truncate(start);
                         code.rust.truncate(crates);
+                    } else {
+                        compiled.push((target.clone(), sources));
                     }
                     continue;
                 }

@@ -3,7 +3,10 @@
 use crate::device_link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
 use crate::generate::SourceName;
 use crate::plan::code_options::CodeOptions;
-use crate::plan::context::{ASM_WITHOUT_OPERANDS, Context, LAUNCH_HINT, RUNTIME_HINT, own_hint};
+use crate::plan::context::{
+    ASM_WITHOUT_OPERANDS, Context, LAUNCH_HINT, PARAMETER_SPACE, PTX_VERSION, RUNTIME_HINT,
+    own_hint,
+};
 use crate::steps::task::finish::Finish;
 use crate::steps::task::joined::{self, Joined};
 use crate::steps::task::{SymbolHints, Task};
@@ -135,8 +138,9 @@ impl Context<'_> {
         let sysroot = self.compiler.sysroot.as_ref().filter(|_| is_cpu);
         let sysroot = sysroot.map(|root| format!("--sysroot={}", root.display()).into());
         let code = self.code_options(module, target);
-        let ptxas = code.ptxas.into_iter().filter(|_| target.triple.is_nvptx());
-        let compiler_args: Vec<OsString> = sysroot.into_iter().chain(ptxas).collect();
+        let of_nvidia = code.ptxas.into_iter().chain(code.features);
+        let of_nvidia = of_nvidia.filter(|_| target.triple.is_nvptx());
+        let compiler_args: Vec<OsString> = sysroot.into_iter().chain(of_nvidia).collect();
         let linker_args = match self.compiler.family {
             Family::Nvcc => nvcc::link_options(self.cuda_device_runtime, &target.own.flags),
             _ => Vec::new(),
@@ -219,7 +223,12 @@ impl Context<'_> {
             },
             others: match (module.language, self.compiler.family) {
                 (Language::Cuda, Family::Nvcc) => &[("__cudaCDP2", RUNTIME_HINT)],
-                (Language::Cuda, _) => &[("__cudaCDP2", LAUNCH_HINT), ASM_WITHOUT_OPERANDS],
+                (Language::Cuda, _) => &[
+                    ("__cudaCDP2", LAUNCH_HINT),
+                    ASM_WITHOUT_OPERANDS,
+                    PTX_VERSION,
+                    PARAMETER_SPACE,
+                ],
                 _ => &[],
             },
             redeclared: "",

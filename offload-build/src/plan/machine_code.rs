@@ -4,6 +4,7 @@
 //! A compile writes assembly, of which an object is made in the same task. What LLVM's linker leaves to do, for several
 //! objects in one code object, is in `container/code_object.rs`.
 
+use crate::plan::code_options;
 use crate::plan::context::Context;
 use crate::steps::task::Task;
 use crate::steps::task::finish::{Finish, assembly};
@@ -39,7 +40,8 @@ impl Context<'_> {
         };
         let text = assembly(&task.output);
         let processor = target.id.to_string();
-        let assemble = device::assemble(&llvm.clang, &processor, &text, &task.output);
+        let flags = code_options::of_assembler(&target.own.flags, &processor);
+        let assemble = device::assemble(&llvm.clang, &processor, &text, &task.output).args(flags);
         let mut task = task;
         if let (Start::Launched(launched), Some(launcher)) = (&mut task.start, self.launcher) {
             // What is sent is worth it.

@@ -23,6 +23,8 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Packing {
     pub(crate) module: String,
+    /// Its device code comes out as archives: kernels of others call its functions.
+    is_library: bool,
     containers: Vec<ContainerFile>,
     skipped: Vec<Skipped>,
     out: PathBuf,
@@ -84,6 +86,7 @@ impl Packing {
         let containers = containers.map(|part| ContainerFile::new(module, part, version, out));
         Self {
             module: module.name.clone(),
+            is_library: !module.artifacts.is_empty(),
             containers: containers.collect(),
             skipped,
             out: out.to_owned(),
@@ -98,7 +101,8 @@ impl Packing {
             let described = container.images.described(&images)?;
             checked.push((container, images, described));
         }
-        if checked.iter().all(|(.., described)| described.is_empty()) {
+        let has_none = checked.iter().all(|(.., described)| described.is_empty());
+        if has_none && !self.is_library {
             let first = self.containers.first();
             let language = first.map_or(Language::Hip, |container| container.images.language);
             return Err(no_kernel(language));

@@ -63,8 +63,9 @@ pub struct Compile<'a> {
     pub opt_level: &'a str,
     /// HIP and CUDA: true if other sources call its device functions.
     pub rdc: bool,
-    /// HIP: true if host code starts its kernels, also those that are the source's own, by the same names.
-    pub has_host_code: bool,
+    /// HIP: true if its image is also that of other sources or of host code, which start kernels by name, also those that are the
+    /// source's own.
+    pub shares_image: bool,
     /// `-D`, by name; empty for a name without value.
     pub define: &'a ByName<String>,
     /// Options as spelled, after all others.
@@ -225,8 +226,7 @@ impl Clang<'_> {
             command = command.arg("-idirafter").arg(folder);
         }
         for (name, value) in compile.define.iter() {
-            let equals = if value.is_empty() { "" } else { "=" };
-            command = command.arg(format!("-D{name}{equals}{value}"));
+            command = command.arg(format!("-D{name}={value}"));
         }
         command
             .args(compile.flags)
@@ -280,14 +280,14 @@ mod tests {
             assembly: None,
             opt_level: "2",
             rdc: true,
-            has_host_code: false,
+            shares_image: false,
             define: &define,
             flags: &["-Wall".to_owned()],
             unit: "",
             file: "fe00-12",
             part: Part::Whole,
         };
-        let tail = "-frandom-seed=fe00-12 -O2 -std=c11 -fmacro-prefix-map=/pack/= -I 'my include' -DFAST -DTILE=64 -Wall \
+        let tail = "-frandom-seed=fe00-12 -O2 -std=c11 -fmacro-prefix-map=/pack/= -I 'my include' -DFAST= -DTILE=64 -Wall \
                     -MD -MF k.o.d -MT out -c k.c -o k.o.part";
         assert_eq!(
             clang.host_object(&compile).to_string(),

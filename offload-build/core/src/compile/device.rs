@@ -21,8 +21,9 @@ pub fn hip(
 ) -> Command {
     // For one processor too clang would write a bundle.
     let mut command = start(clang, "hip", processor, compile).arg("--no-gpu-bundle-output");
-    if compile.has_host_code && !compile.rdc {
-        // To the front end alone: it names kernels as it does for the host, and the driver still has each source by itself.
+    if compile.shares_image && !compile.rdc {
+        // To the front end alone: it names kernels as it does for the host, those of each source apart, and the driver still has
+        // each source by itself.
         command = command.args(["-Xclang", "-fgpu-rdc"]);
     }
     let command = code_object_version(command, clang, processor, compile);
@@ -198,7 +199,7 @@ mod tests {
                 assembly: None,
                 opt_level: "3",
                 rdc: true,
-                has_host_code: false,
+                shares_image: false,
                 define: &define,
                 flags: &["-Wall".to_owned()],
                 unit: "12ab",

@@ -104,9 +104,8 @@ impl Nvcc<'_> {
             command = command.arg("-I").arg(folder);
         }
         for (name, value) in compile.define.iter() {
-            let equals = if value.is_empty() { "" } else { "=" };
             // nvcc takes lists.
-            let definition = format!("{name}{equals}{value}").replace(',', "\\,");
+            let definition = format!("{name}={value}").replace(',', "\\,");
             command = command.arg(format!("-D{definition}"));
         }
         if !compile.rdc {
@@ -274,7 +273,7 @@ mod tests {
             assembly: None,
             opt_level: "s",
             rdc: true,
-            has_host_code: false,
+            shares_image: false,
             define: &define,
             flags: &["--use_fast_math".to_owned()],
             unit: "",
@@ -286,7 +285,7 @@ mod tests {
             nvcc.cubin("sm_90a", &compile).to_string(),
             format!(
                 "nvcc -x cu -cubin -m64 -arch=sm_90a -rdc=true -Xptxas=-O2 -lineinfo -std=c++17 -I 'my include' \
-                 -DFAST '-DPAIR=1\\,2' --use_fast_math {tail}"
+                 -DFAST= '-DPAIR=1\\,2' --use_fast_math {tail}"
             )
         );
         // Who debugs says so.

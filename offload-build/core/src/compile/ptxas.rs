@@ -8,10 +8,19 @@ use std::path::Path;
 const UNDEFINED_VARIABLE: &str = "Unresolved extern variable";
 
 /// Makes a cubin of a module that leaves nothing to link. An undefined variable is an error, as in other links.
+///
+/// Code that clang did not optimize stays as it is: ptxas refuses to optimize what has debug information.
 #[must_use]
-pub fn assemble(ptxas: &Path, processor: &str, assembly: &Path, output: &Path) -> Command {
+pub fn assemble(
+    ptxas: &Path,
+    processor: &str,
+    opt_level: &str,
+    assembly: &Path,
+    output: &Path,
+) -> Command {
+    let level = if opt_level == "0" { "-O0" } else { "-O3" };
     Command::new(ptxas)
-        .args(["-m64", "-O3", "-arch", processor])
+        .args(["-m64", level, "-arch", processor])
         .arg(assembly)
         .arg("-o")
         .arg(output)

@@ -231,6 +231,67 @@ mod tests {
     }
 
     #[test]
+    fn takes_keys_of_a_workspace_for_those_of_other_packages() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.c", "a.bc", "a.hip"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let of = |language: &str, keys: &str| {
+            let workspace = format!("[workspace.metadata.offload]\n{keys}");
+            let file = match language {
+                "openmp" => "a.c",
+                "bitcode" => "a.bc",
+                _ => "a.hip",
+            };
+            let package = format!(
+                "[package.metadata.offload]\nlanguage = \"{language}\"\nsources = [\"{file}\"]\ntargets = [\"gfx90a\"]\n"
+            );
+            let source = |file, text| Source { file, text };
+            let workspace = source("../Cargo.toml", workspace.as_str());
+            let modules = manifest::modules(source("Cargo.toml", &package), Some(workspace), "dev");
+            let folder = folder.path().display().to_string();
+            let variables = [("CARGO_MANIFEST_DIR", folder.clone()), ("OUT_DIR", folder)];
+            let variable = |(name, value): (&str, String)| (name.into(), value.into());
+            let environment = Environment::new(variables.map(variable).into());
+            let module = Module::new(&modules.unwrap()[0], &environment).unwrap();
+            (
+                module.has_host_code,
+                module.rdc,
+                module.images,
+                module.register,
+            )
+        };
+        let keys = "rdc = false\nhost = true\nregister = \"deferred\"\n";
+        for (language, keys) in [
+            (
+                "openmp",
+                "rdc = false\nimages = \"source\"\nhost = false\nembed = \"include\"\n",
+            ),
+            ("bitcode", keys),
+            ("hip", "register = \"deferred\"\n"),
+        ] {
+            assert_eq!(of(language, keys), of(language, ""), "{language}");
+        }
+    }
+
+    #[test]
+    fn says_that_a_target_is_spelled_in_two_ways() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.hip"), "").unwrap();
+        let text = "[package.metadata.offload]\nlanguage = \"hip\"\nsources = [\"a.hip\"]\n\
+            targets = [\"gfx90a:xnack+:sramecc-\"]\n\
+            [package.metadata.offload.target.\"gfx90a:sramecc-:xnack+\"]\ndefine = { A = 1 }\n";
+        assert_eq!(
+            checked(folder.path(), text),
+            Err(
+                "[package.metadata.offload.target.\"gfx90a:sramecc-:xnack+\"]: this target is `gfx90a:xnack+:sramecc-` in \
+                 `targets`: spell both alike"
+                    .to_owned()
+            )
+        );
+    }
+
+    #[test]
     fn knows_the_features_of_a_package() {
         let package = "[features]\ngpu = []\ndefault = [\"gpu\"]\n[dependencies]\na = \"1\"\nb = { version = \"1\", optional = true }\n\
                        [target.'cfg(unix)'.build-dependencies]\nc = { version = \"1\", optional = true }\n\

@@ -313,7 +313,7 @@ impl<'a> Source<'a> {
                 Ok(format!("{prefix}{}", number.as_str()).into())
             }
             DeValue::Float(number) => Ok(number.as_str().into()),
-            DeValue::Boolean(true) => Ok("".into()),
+            DeValue::Boolean(true) => Ok("1".into()),
             _ => self.text(name, value),
         }
     }
@@ -423,7 +423,7 @@ mod tests {
         let pairs = [
             ("NAME", Some("x")),
             ("OFF", None),
-            ("ON", Some("")),
+            ("ON", Some("1")),
             ("TILE", Some("64")),
         ];
         let pairs = pairs.map(|(name, value)| (name.to_owned(), value.map(str::to_owned)));

@@ -301,7 +301,7 @@ impl Form {
             Form::Map => {
                 let pair = |part: &str| match part.split_once('=') {
                     Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
-                    None => (part.to_owned(), Some(String::new())),
+                    None => (part.to_owned(), Some("1".to_owned())),
                 };
                 Setting::Map(parts().map(pair).collect())
             }
@@ -406,7 +406,7 @@ mod tests {
         );
         let map = Form::Map.parse("TILE=64;FAST").unwrap();
         let pairs = [
-            ("FAST".to_owned(), Some(String::new())),
+            ("FAST".to_owned(), Some("1".to_owned())),
             ("TILE".to_owned(), Some("64".to_owned())),
         ];
         assert_eq!(map, Setting::Map(pairs.into_iter().collect()));

@@ -23,8 +23,8 @@ struct Sdk {
     usual: &'static [&'static str],
     /// A header that every root contains.
     header: &'static str,
-    /// Where Debian has the root if the vendor's files are spread over `/usr`: the folder below it, and a link in that folder to a
-    /// header that stands beside `header`.
+    /// The folder of the root below `/usr`, as Debian spreads the vendor's files, and a link in that folder to a header that stands
+    /// beside `header`.
     collected: Option<[&'static str; 2]>,
     /// Options that say where it is.
     options: &'static [&'static str],

@@ -32,6 +32,13 @@ pub enum Register {
     None,
 }
 
+/// Tells whether a key stands in the workspace or in a variable, which may be for other modules: where it has no effect, it is
+/// none of this module's.
+fn is_of_others(settings: &Settings, key: &'static str) -> bool {
+    let entry = settings.entry(key);
+    entry.is_some_and(|entry| entry.reach == Reach::World)
+}
+
 /// How Rust gets the images of a module without host code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Embed {
@@ -51,6 +58,9 @@ pub(super) fn embed(settings: &Settings, has_host_code: bool) -> Result<Embed, E
         _ => Embed::Auto,
     };
     if has_host_code && embed == Embed::Include {
+        if is_of_others(settings, "embed") {
+            return Ok(Embed::Auto);
+        }
         let problem = "the images of a module with host code are linked with it: `include` is for modules without host code";
         return Err(settings.error_at("embed", problem));
     }
@@ -109,6 +119,14 @@ pub(super) fn register(
     let name = language.name();
     let problem = match register {
         Register::Auto if !has_host_code => return Ok(Register::None),
+        Register::Complete | Register::Deferred
+            if !has_host_code && is_of_others(settings, "register") =>
+        {
+            return Ok(Register::None);
+        }
+        Register::None if has_host_code && is_of_others(settings, "register") => {
+            return Ok(Register::Auto);
+        }
         Register::None if has_host_code => {
             format!(
                 "`{name}` launches registered kernels: `none` is only for modules without host code"
@@ -151,22 +169,24 @@ pub(super) fn images(
         settings.text("images").and_then(ImageSources::named),
     );
     let name = language.name();
-    if !matches!(language, Language::Hip | Language::Cuda) && rdc.is_some() {
+    let is_wrong = |key| !is_of_others(settings, key);
+    if !matches!(language, Language::Hip | Language::Cuda) && rdc.is_some() && is_wrong("rdc") {
         let problem = format!("`rdc` is for modules of `hip` and `cuda`, not of `{name}`");
         return Err(settings.error_at("rdc", problem));
     }
+    let rdc = rdc.filter(|_| matches!(language, Language::Hip | Language::Cuda));
     if matches!(
         language,
         Language::OpenMp | Language::Rust | Language::Prebuilt
     ) {
         return match images {
-            None => Ok((ImageSources::OfModule, true)),
-            Some(_) => {
+            Some(_) if is_wrong("images") => {
                 let problem = format!(
                     "`images` is for modules of `hip`, `cuda` and `bitcode`, not of `{name}`"
                 );
                 Err(settings.error_at("images", problem))
             }
+            _ => Ok((ImageSources::OfModule, true)),
         };
     }
     if images == Some(ImageSources::OfSource) {
@@ -390,12 +410,14 @@ fn flags_of(settings: &Settings, language: Language) -> Result<(), Error> {
 
 /// Tells whether there is host code: always with OpenMP, never without sources, else as `host` says.
 pub(super) fn host(settings: &Settings, language: Language) -> Result<bool, Error> {
+    let usual = language == Language::OpenMp;
     let Some(host) = settings.flag("host") else {
-        return Ok(language == Language::OpenMp);
+        return Ok(usual);
     };
     let name = language.name();
     let problem = match language {
         Language::Hip | Language::Cuda => return Ok(host),
+        _ if is_of_others(settings, "host") => return Ok(usual),
         Language::OpenMp => {
             format!("`host` is for `hip` and `cuda`: `{name}` has host code anyway")
         }

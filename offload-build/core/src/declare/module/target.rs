@@ -223,6 +223,16 @@ pub(super) fn unlisted(settings: &Settings, language: Language) -> Result<Vec<St
         let place = format!("[package.metadata.offload.target.{name:?}]");
         let target = Target::parse(name).ok();
         let target = target.filter(|target| target.is_target_of(language));
+        let is_same = |listed: &&String| {
+            let listed = Target::parse(listed).ok();
+            let mut both = listed.iter().zip(&target);
+            both.any(|(listed, target)| listed.makes_same_image(target))
+        };
+        if let Some(same) = settings.listed.iter().find(is_same) {
+            return Err(Error::new(format_args!(
+                "{place}: this target is `{same}` in `targets`: spell both alike"
+            )));
+        }
         let is_known = |target: &Target| !target.triple.is_cpu() && target.doubt().is_none();
         if !target.as_ref().is_some_and(is_known) {
             let mut hint = nearest(name, settings.listed.iter().map(String::as_str));

@@ -103,7 +103,12 @@ impl Compiler {
             folder.push(runtime.as_ref().map_err(NotFound::clone)?);
         }
         let cpp = module.may_have_cpp().then(|| "-lstdc++".into());
-        let start = [OsString::from("-Wl,--as-needed"), folder, "-lomp".into()];
+        let start = [
+            "-Wl,--as-needed".into(),
+            folder,
+            "-lomp".into(),
+            "-lomptarget".into(),
+        ];
         Ok(start.into_iter().chain(cpp).chain(["-lm".into()]).collect())
     }
 

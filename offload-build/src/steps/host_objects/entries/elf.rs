@@ -16,6 +16,9 @@ pub(crate) fn sections<'d, R: ReadAt<'d>>(
     let found = elf.and_then(|elf| elf.entry_sections(&elf.symbols(SymbolTable::All)?));
     let found = found.map_err(|error| error.to_string())?;
     let entries = found.into_iter().map(|found| {
+        if let Some(name) = managed(&found) {
+            return Err(format!("`{name}` {MANAGED}"));
+        }
         let (layout, named) = named(&found).ok_or_else(|| no_size(found.name))?;
         Ok(Entries {
             section: found.name.to_owned(),
@@ -29,6 +32,30 @@ pub(crate) fn sections<'d, R: ReadAt<'d>>(
         })
     });
     entries.collect()
+}
+
+/// The problem of a managed variable in an entry of LLVM 19: nothing there names the pointer that its runtime sets.
+const MANAGED: &str = "is `__managed__`, and host code of clang before 20 does not say how to register it\n\
+    hint: set `images = \"source\"`, so that clang registers each source, or take clang 20 or later";
+
+/// Flags of a managed variable in entries of HIP and CUDA.
+const IS_MANAGED: u32 = 1;
+const FLAGS_OF_KIND: u32 = 7;
+
+/// Returns the first managed variable of a section whose entries cannot say more.
+fn managed<'d>(section: &ElfEntrySection<'d>) -> Option<std::borrow::Cow<'d, str>> {
+    let layout = EntryLayout::find(section.name, section.symbols.first()?.size)?;
+    let is_of_gpu = section.name.starts_with("hip_") || section.name.starts_with("cuda_");
+    if layout != EntryLayout::V19 || !is_of_gpu {
+        return None;
+    }
+    section.symbols.iter().find_map(|symbol| {
+        let mut cursor = Cursor::new(section.content, symbol.value..u64::MAX);
+        let entry = OffloadEntry::read(&mut cursor, layout).ok()?;
+        let is_managed = entry.size != 0 && entry.flags & FLAGS_OF_KIND == IS_MANAGED;
+        let name = OffloadEntry::name_of(symbol.name).filter(|_| is_managed)?;
+        Some(String::from_utf8_lossy(name))
+    })
 }
 
 /// Returns the entries of one section; `None` if no release has any of that size.
