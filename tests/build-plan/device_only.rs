@@ -885,71 +885,6 @@ fn keeps_static_kernels_of_equal_names_apart_without_rdc() {
     assert_eq!(kernels, "2\n");
 }
 
-/// What a compile writes as text, the assembler reads for the same machine.
-#[test]
-fn assembles_for_the_wavefronts_of_the_flags() {
-    let keys = "language = \"hip\"\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx1100\"]\nrdc = false\n\
-        flags = [\"-nogpulib\", \"-nogpuinc\", \"-mwavefrontsize64\"]\n";
-    let Some(package) = package("hip", keys) else {
-        return;
-    };
-    let kernel =
-        "#include \"k.h\"\nextern \"C\" __global__ void scale(float *x) { if (*x > 1) *x = 0; }\n";
-    package.put("kernels/k.hip", kernel);
-    package.builds();
-    let name = program(&package, "println!(\"{}\", kernels::kernel::scale.name);");
-    assert_eq!(name, "scale\n");
-}
-
-/// ptxas does not optimize code with debug information.
-#[test]
-fn leaves_code_for_debuggers_as_it_is() {
-    let (Some(package), Some(cuda)) = (package("cu", ""), cuda()) else {
-        return;
-    };
-    fs::remove_file(package.at("kernels/helper.cu")).unwrap();
-    let kernel =
-        "#include \"k.h\"\nextern \"C\" __global__ void scale(int *x, int y) { *x = y; }\n";
-    package.put("kernels/k.cu", kernel);
-    for more in ["rdc = true\n", "images = \"source\"\n"] {
-        let keys = CUDA.replace("flags = [", "opt-level = 0\nflags = [\"-g\", ");
-        declare(&package, &format!("{keys}{NVIDIA}{more}"));
-        let mut script = package.script();
-        script.env("CUDA_PATH", &cuda);
-        let plan = script.env("OFFLOAD_DRY_RUN", "1").output().unwrap();
-        let plan = String::from_utf8(plan.stderr).unwrap();
-        let levels = |start: &str| {
-            let lines = plan.lines().filter(|line| line.contains(start));
-            lines.flat_map(str::split_whitespace).any(|it| it == "-O0")
-        };
-        assert!(levels("--offload-device-only") && levels("ptxas"), "{plan}");
-        text(&script.env_remove("OFFLOAD_DRY_RUN").output().unwrap());
-    }
-}
-
-/// Instructions of newer PTX: the error says which option asks for it, and that reaches the device link.
-#[test]
-fn takes_newer_ptx_by_a_flag() {
-    let (Some(package), Some(cuda)) = (package("cu", ""), cuda()) else {
-        return;
-    };
-    fs::remove_file(package.at("kernels/helper.cu")).unwrap();
-    let kernel = "#include \"k.h\"\nextern \"C\" __global__ void scale(short *x, float y) {\n\
-        asm(\"cvt.rn.satfinite.e4m3x2.f32 %0, %1, %1;\" : \"=h\"(*x) : \"f\"(y));\n}\n";
-    package.put("kernels/k.cu", kernel);
-    let keys = format!("{CUDA}targets = [\"sm_89\"]\n");
-    declare(&package, &keys);
-    let error = package.fails(package.script().env("CUDA_PATH", &cuda));
-    assert!(
-        error.contains("requires PTX ISA .version 8.1")
-            && error.contains("set `flags = [\"--cuda-feature=+ptx84\"]`"),
-        "{error}"
-    );
-    let newer = keys.replace("flags = [", "flags = [\"--cuda-feature=+ptx84\", ");
-    declare(&package, &newer);
-    text(&package.script().env("CUDA_PATH", &cuda).output().unwrap());
-}
-
 /// Archives have the name of a processor, whatever becomes of their bitcode.
 #[test]
 fn refuses_two_archives_of_one_name() {
@@ -976,22 +911,6 @@ fn refuses_two_archives_of_one_name() {
         error.contains("`compute_80` and another target of its processor differ in `define`"),
         "{error}"
     );
-}
-
-/// Bitcode becomes code in the device link, assembly in the compile.
-#[test]
-fn generates_code_as_flags_say() {
-    let keys = "language = \"hip\"\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\"]\n\
-        flags = [\"-nogpulib\", \"-nogpuinc\", \"-mllvm\", \"-amdgpu-dump-hsa-metadata\"]\n";
-    for rdc in ["true", "false"] {
-        let Some(package) = package("hip", &format!("{keys}rdc = {rdc}\n")) else {
-            return;
-        };
-        let kernel = "#include \"k.h\"\nextern \"C\" __global__ void scale(int *x) { *x = 2; }\n";
-        package.put("kernels/k.hip", kernel);
-        let told = package.builds();
-        assert!(told.contains(".name:           scale"), "{rdc}: {told}");
-    }
 }
 
 #[test]

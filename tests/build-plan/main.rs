@@ -10,6 +10,7 @@ mod support;
 mod any_folder;
 mod archives_key;
 mod artifacts;
+mod code_options;
 mod compressed_fatbins;
 mod device_only;
 mod gpu_header;

@@ -1,0 +1,106 @@
+//! What `flags` and `opt-level` say about the code of images, in compiles and device links.
+
+use crate::support;
+
+use std::fs;
+use std::path::PathBuf;
+use support::package::{Package, text};
+
+const HEADER: &str = "#define __global__ __attribute__((global))\n";
+const CUDA: &str =
+    "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n";
+
+/// A package with one source of that extension, in the place of OpenMP's.
+fn package(extension: &str, keys: &str, source: &str) -> Option<Package> {
+    let package = Package::new("")?;
+    fs::remove_file(package.at("kernels/k.c")).unwrap();
+    package.put("kernels/k.h", HEADER);
+    let source = format!("#include \"k.h\"\n{source}");
+    package.put(&format!("kernels/k.{extension}"), &source);
+    declare(&package, keys);
+    Some(package)
+}
+
+fn declare(package: &Package, keys: &str) {
+    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
+    package.put("Cargo.toml", &format!("{manifest}{keys}"));
+}
+
+/// The root of NVIDIA's compilers.
+fn cuda() -> Option<PathBuf> {
+    let ptxas = support::tool("cuda", &["ptxas"])?;
+    Some(ptxas.ancestors().nth(2)?.to_owned())
+}
+
+/// Bitcode becomes code in the device link, assembly in the compile.
+#[test]
+fn generates_code_as_flags_say() {
+    let keys = "language = \"hip\"\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\"]\n\
+        flags = [\"-nogpulib\", \"-nogpuinc\", \"-mllvm\", \"-amdgpu-dump-hsa-metadata\"]\n";
+    for rdc in ["true", "false"] {
+        let kernel = "extern \"C\" __global__ void scale(int *x) { *x = 2; }\n";
+        let Some(package) = package("hip", &format!("{keys}rdc = {rdc}\n"), kernel) else {
+            return;
+        };
+        let told = package.builds();
+        assert!(told.contains(".name:           scale"), "{rdc}: {told}");
+    }
+}
+
+/// What a compile writes as text, the assembler reads for the same machine.
+#[test]
+fn assembles_for_the_wavefronts_of_the_flags() {
+    let keys = "language = \"hip\"\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx1100\"]\nrdc = false\n\
+        flags = [\"-nogpulib\", \"-nogpuinc\", \"-mwavefrontsize64\"]\n";
+    let kernel = "extern \"C\" __global__ void scale(float *x) { if (*x > 1) *x = 0; }\n";
+    let Some(package) = package("hip", keys, kernel) else {
+        return;
+    };
+    package.builds();
+    let rust = package.at("target/build/pack-0123/out/kernels.rs");
+    let rust = fs::read_to_string(rust).unwrap();
+    assert!(rust.contains("wavefront: Some(64)"), "{rust}");
+}
+
+/// ptxas does not optimize code with debug information.
+#[test]
+fn leaves_code_for_debuggers_as_it_is() {
+    let kernel = "extern \"C\" __global__ void scale(int *x, int y) { *x = y; }\n";
+    let (Some(package), Some(cuda)) = (package("cu", "", kernel), cuda()) else {
+        return;
+    };
+    for more in ["rdc = true\n", "images = \"source\"\n"] {
+        let keys = CUDA.replace("flags = [", "opt-level = 0\nflags = [\"-g\", ");
+        declare(&package, &format!("{keys}targets = [\"sm_80\"]\n{more}"));
+        let mut script = package.script();
+        script.env("CUDA_PATH", &cuda);
+        let plan = script.env("OFFLOAD_DRY_RUN", "1").output().unwrap();
+        let plan = String::from_utf8(plan.stderr).unwrap();
+        let levels = |start: &str| {
+            let lines = plan.lines().filter(|line| line.contains(start));
+            lines.flat_map(str::split_whitespace).any(|it| it == "-O0")
+        };
+        assert!(levels("--offload-device-only") && levels("ptxas"), "{plan}");
+        text(&script.env_remove("OFFLOAD_DRY_RUN").output().unwrap());
+    }
+}
+
+/// Instructions of newer PTX: the error says which option asks for it, and that reaches the device link.
+#[test]
+fn takes_newer_ptx_by_a_flag() {
+    let kernel = "extern \"C\" __global__ void scale(short *x, float y) {\n\
+        asm(\"cvt.rn.satfinite.e4m3x2.f32 %0, %1, %1;\" : \"=h\"(*x) : \"f\"(y));\n}\n";
+    let keys = format!("{CUDA}targets = [\"sm_89\"]\n");
+    let (Some(package), Some(cuda)) = (package("cu", &keys, kernel), cuda()) else {
+        return;
+    };
+    let error = package.fails(package.script().env("CUDA_PATH", &cuda));
+    assert!(
+        error.contains("requires PTX ISA .version 8.1")
+            && error.contains("set `flags = [\"--cuda-feature=+ptx84\"]`"),
+        "{error}"
+    );
+    let newer = keys.replace("flags = [", "flags = [\"--cuda-feature=+ptx84\", ");
+    declare(&package, &newer);
+    text(&package.script().env("CUDA_PATH", &cuda).output().unwrap());
+}
