@@ -662,7 +662,7 @@ fn gives_each_side_its_own_flags() {
         host = true
         sources = ["kernels/*.hip"]
         targets = ["gfx90a", "gfx1100"]
-        flags = ["-nogpulib", "-nogpuinc", "-Xarch_device", "-DDEVICE", "-Xarch_gfx1100", "-DNEWER", "-Xarch_host", "-DHOST"]
+        flags = ["-nogpulib", "-nogpuinc", "-munsafe-fp-atomics", "-Xarch_device", "-DDEVICE", "-Xarch_gfx1100", "-DNEWER", "-Xarch_host", "-DHOST"]
         "#,
     ) else {
         return;

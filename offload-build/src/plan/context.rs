@@ -399,6 +399,11 @@ impl Context<'_> {
                 flags.map(str::to_owned).collect()
             }
         };
+        let has_sides = matches!(module.language, Language::Hip | Language::Cuda);
+        if has_sides && module.has_host_code && self.compiler.family != Family::Nvcc {
+            // What is for one side only, that of the other does not use.
+            flags.insert(0, "-Wno-unused-command-line-argument".to_owned());
+        }
         if module.sources_without_sdk.contains(source) && self.compiler.family != Family::Nvcc {
             for flag in ["-nogpuinc", "-nogpulib"] {
                 if !flags.iter().any(|own| own == flag) {
