@@ -329,3 +329,31 @@ fn takes_the_newest_clang_with_openmps_runtime_for_the_gpus() {
         "{none}"
     );
 }
+
+#[test]
+fn takes_the_standard_for_the_sources_of_its_language() {
+    let keys =
+        "language = \"openmp\"\nsources = [\"kernels/*\"]\ntargets = [\"x86_64-pc-linux-gnu\"]\n";
+    let Some(package) = Package::new("") else {
+        return;
+    };
+    fs::remove_file(package.at("kernels/k.h")).unwrap();
+    let region = "#pragma omp target map(tofrom : x)\n  x += 1;\n  return x;\n}\n";
+    package.put("kernels/k.c", &format!("int f(int x) {{\n{region}"));
+    let cpp = "static_assert(__cplusplus == 202002L);\nint g(int x) {\n";
+    package.put("kernels/k.cpp", &format!("{cpp}{region}"));
+    declare(&package, &format!("{keys}std = \"c++20\"\n"));
+    text(&package.script().output().unwrap());
+    // Alone, C has no such standard.
+    fs::remove_file(package.at("kernels/k.cpp")).unwrap();
+    let error = package.fails(&mut package.script());
+    assert!(
+        error.contains("'-std=c++20' not allowed with 'C'"),
+        "{error}"
+    );
+    let error = package.fails(package.script().env("OFFLOAD_EXCLUDE", "kernels/*"));
+    assert!(
+        error.contains("OFFLOAD_EXCLUDE: it leaves no source"),
+        "{error}"
+    );
+}

@@ -104,3 +104,26 @@ fn takes_newer_ptx_by_a_flag() {
     declare(&package, &newer);
     text(&package.script().env("CUDA_PATH", &cuda).output().unwrap());
 }
+
+#[test]
+fn says_which_cuda_knows_a_processor() {
+    let kernel = "extern \"C\" __global__ void scale(int *x) { *x = 1; }\n";
+    let keys = format!("{CUDA}targets = [\"sm_60\"]\n");
+    let (Some(package), Some(cuda)) = (package("cu", &keys, kernel), cuda()) else {
+        return;
+    };
+    let hint = "\nhint: each release of CUDA has its processors: CUDA 13 begins with sm_75";
+    for compiler in ["", "compiler = \"nvcc\"\n"] {
+        let own = match compiler {
+            "" => keys.clone(),
+            _ => keys.replace("flags = [\"-nogpulib\", \"-nogpuinc\"]\n", compiler),
+        };
+        declare(&package, &own);
+        let mut script = package.script();
+        if !compiler.is_empty() {
+            script.env_remove("OFFLOAD_COMPILER");
+        }
+        let error = package.fails(script.env("CUDA_PATH", &cuda));
+        assert!(error.contains(hint), "{error}");
+    }
+}

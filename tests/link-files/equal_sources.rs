@@ -16,6 +16,11 @@ const MAIN: &str = "#include <stdio.h>\nint first(int); int second(int);\n\
 
 /// The libraries of both modules, registered so.
 fn libraries(package: &Package, register: &str) -> Vec<PathBuf> {
+    libraries_of(package, KERNEL, register)
+}
+
+/// The same of another source.
+fn libraries_of(package: &Package, source: &str, register: &str) -> Vec<PathBuf> {
     let modules = [("first", 1), ("second", 2)].map(|(name, value)| {
         format!(
             "[[package.metadata.offload.module]]\nname = \"{name}\"\ndefine = {{ VALUE = {value}, NAME = \"{name}\" }}\n"
@@ -24,7 +29,7 @@ fn libraries(package: &Package, register: &str) -> Vec<PathBuf> {
     let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"openmp\"\n\
         sources = [\"kernels/k.c\"]\ntargets = [\"x86_64-pc-linux-gnu\", \"gfx90a\"]\n";
     package.put("Cargo.toml", &(manifest.to_owned() + &modules.concat()));
-    package.put("kernels/k.c", KERNEL);
+    package.put("kernels/k.c", source);
     package.put("main.c", MAIN);
     text(
         &package
@@ -77,4 +82,25 @@ fn runs_each_modules_own_kernel_when_the_last_link_registers_them() {
     let libraries = libraries(&package, "deferred");
     let linker = env!("CARGO_BIN_EXE_offload-link");
     assert_eq!(runs(&package, linker, &libraries), "11 12\n");
+}
+
+/// A variable of `declare target link`, which images know by a pointer. Its own in both modules, then the same in both.
+#[test]
+fn finds_each_modules_own_linked_variable() {
+    let region = "#pragma omp declare target link(table)\nint NAME(int x) {\n\
+        #pragma omp target map(tofrom : x) map(to : table)\n  x = x * 10 + table[1];\n  return x;\n}\n";
+    let own = "static int table[2] = {0, VALUE};\n";
+    let shared = "#if VALUE == 1\nint table[2] = {0, 3};\n#else\nextern int table[2];\n#endif\n";
+    for (table, expected) in [(own, "11 12\n"), (shared, "13 13\n")] {
+        for (register, linker) in [
+            ("complete", "cc"),
+            ("deferred", env!("CARGO_BIN_EXE_offload-link")),
+        ] {
+            let Some(package) = Package::new("") else {
+                return;
+            };
+            let libraries = libraries_of(&package, &format!("{table}{region}"), register);
+            assert_eq!(runs(&package, linker, &libraries), expected, "{register}");
+        }
+    }
 }

@@ -107,8 +107,15 @@ const FOR_HIP: &[(&str, &str)] = &[
     ("fatal error: 'rccl", ROCM_LIBRARY),
 ];
 
+/// The hint for a processor that this release of CUDA does not know.
+const OTHER_CUDA: &str = "each release of CUDA has its processors: CUDA 13 begins with sm_75, and new processors need a newer one; CUDA_PATH \
+    names another toolkit, and `targets` lists the processors";
+pub(crate) const UNKNOWN_TO_PTXAS: (&str, &str) =
+    ("is not defined for option 'gpu-name'", OTHER_CUDA);
+
 /// Hints for headers that are missing, and for sources and flags that were written for nvcc.
 const FOR_CUDA: &[(&str, &str)] = &[
+    ("Unsupported gpu architecture", OTHER_CUDA),
     ("fatal error: nv/target", CCCL),
     ("fatal error: 'nv/target'", CCCL),
     ("fatal error: cuda/", CCCL),
@@ -284,7 +291,7 @@ impl Context<'_> {
             host: &self.host.triple,
             target: target.as_deref(),
             host_options: self.host.code_options(),
-            std: module.std.as_deref(),
+            std: module.std_of(source),
             include: &include,
             include_last: &include_last,
             renamed_folders: &[(self.root, ""), (self.out, "OUT_DIR/")],

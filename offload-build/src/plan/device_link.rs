@@ -5,7 +5,7 @@ use crate::generate::SourceName;
 use crate::plan::code_options::CodeOptions;
 use crate::plan::context::{
     ASM_WITHOUT_OPERANDS, Context, LAUNCH_HINT, PARAMETER_SPACE, PTX_VERSION, RUNTIME_HINT,
-    own_hint,
+    UNKNOWN_TO_PTXAS, own_hint,
 };
 use crate::steps::task::finish::Finish;
 use crate::steps::task::joined::{self, Joined};
@@ -228,6 +228,7 @@ impl Context<'_> {
                     ASM_WITHOUT_OPERANDS,
                     PTX_VERSION,
                     PARAMETER_SPACE,
+                    UNKNOWN_TO_PTXAS,
                 ],
                 _ => &[],
             },

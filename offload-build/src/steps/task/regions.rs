@@ -5,12 +5,20 @@
 //! would run one module's kernel for both. So the two numbers are replaced by digits that depend on the module, too, in
 //! host objects and in device images, before anything is linked. Names keep their length: in LLVM bitcode the names of
 //! symbols are plain bytes of its string table, and no other place moves.
+//!
+//! The pointer to a variable of `declare target link`, `<variable>_decl_tgt_ref_ptr`, is weak as well, and each image has its own:
+//! of two modules the host would keep one.
 
 use crate::steps::task::file_numbers::{KERNEL, number_at};
 use offload_formats::md5::Md5;
 
-/// Renames the kernels in an object or in bitcode; `module` is the same for all files of a module.
+/// Ends of the names of pointers to variables, in the parts that stay and that are replaced.
+const POINTER: [&[u8]; 2] = [b"_decl_tgt_", b"ref_ptr"];
+
+/// Renames the kernels, and the pointers to linked variables, in an object or in bitcode; `module` is the same for all files of a
+/// module.
 pub(crate) fn rename(bytes: &mut [u8], module: u64) {
+    rename_pointers(bytes, module);
     let mut start = 0;
     while let Some(found) = find(&bytes[start..], KERNEL) {
         start += found + KERNEL.len();
@@ -22,6 +30,20 @@ pub(crate) fn rename(bytes: &mut [u8], module: u64) {
                 if let Some(digit) = digits.next() {
                     *place = digit;
                 }
+            }
+        }
+    }
+}
+
+fn rename_pointers(bytes: &mut [u8], module: u64) {
+    let [stays, replaced] = POINTER;
+    let mut start = 0;
+    while let Some(found) = find(&bytes[start..], stays) {
+        start += found + stays.len();
+        if bytes[start..].starts_with(replaced) {
+            let places = bytes[start..].iter_mut().take(replaced.len());
+            for (place, digit) in places.zip(digits(module, "")) {
+                *place = digit;
             }
         }
     }

@@ -90,6 +90,17 @@ impl Module {
         self.language != Language::OpenMp || self.sources.iter().any(|path| is_cpp(path))
     }
 
+    /// Returns the language standard for a source. In modules of C and C++ one standard is for the sources of its language.
+    pub fn std_of(&self, source: &Path) -> Option<&str> {
+        let std = self.std.as_deref()?;
+        let mut sources = self.sources.iter();
+        let names_language = self.own.flags.iter().any(|flag| flag.starts_with("-x"));
+        let is_mixed = self.language == Language::OpenMp
+            && !names_language
+            && sources.any(|other| is_cpp(other) != is_cpp(source));
+        (!is_mixed || std.contains("++") == is_cpp(source)).then_some(std)
+    }
+
     /// Tells whether C++ may be linked: libraries and flags do not say.
     pub fn may_have_cpp(&self) -> bool {
         let flags = &self.own.flags;

@@ -72,7 +72,11 @@ pub(super) fn sources(
         }
     }
     let warnings = unmatched(settings, &own.exclude, root, &found);
+    let had_some = !found.is_empty();
     found.retain(|path| !excluded(&own.exclude, root, path));
+    if had_some && found.is_empty() {
+        return Err(settings.error_at("exclude", "it leaves no source"));
+    }
     let found = each_once(found)?;
     check_extensions(settings, language, root, own, &found)?;
     Ok((found, warnings))
