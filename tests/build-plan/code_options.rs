@@ -3,7 +3,7 @@
 use crate::support;
 
 use std::fs;
-use std::path::PathBuf;
+use support::cuda_package::{cuda, declare};
 use support::package::{Package, text};
 
 const HEADER: &str = "#define __global__ __attribute__((global))\n";
@@ -19,17 +19,6 @@ fn package(extension: &str, keys: &str, source: &str) -> Option<Package> {
     package.put(&format!("kernels/k.{extension}"), &source);
     declare(&package, keys);
     Some(package)
-}
-
-fn declare(package: &Package, keys: &str) {
-    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
-    package.put("Cargo.toml", &format!("{manifest}{keys}"));
-}
-
-/// The root of NVIDIA's compilers.
-fn cuda() -> Option<PathBuf> {
-    let ptxas = support::tool("cuda", &["ptxas"])?;
-    Some(ptxas.ancestors().nth(2)?.to_owned())
 }
 
 /// Bitcode becomes code in the device link, assembly in the compile.
