@@ -896,13 +896,13 @@ fn refuses_two_archives_of_one_name() {
     );
     declare(&package, &keys);
     text(&package.script().env("CUDA_PATH", &cuda).output().unwrap());
-    // One of them has no image.
-    let mut script = package.script();
-    script
-        .env("PATH", "/usr/bin:/bin")
-        .env("CUDA_PATH", "/none");
-    let told = text(&script.env("OFFLOAD_MISSING", "skip").output().unwrap());
-    assert!(told.contains("no image for `sm_80`"), "{told}");
+    // One of them has no image, unless there is a toolkit that no variable names.
+    if !Path::new("/usr/local/cuda").exists() {
+        let mut script = package.script();
+        script.env("PATH", "/none").env("CUDA_PATH", "/none");
+        let told = text(&script.env("OFFLOAD_MISSING", "skip").output().unwrap());
+        assert!(told.contains("no image for `sm_80`"), "{told}");
+    }
     let differing =
         format!("{keys}[package.metadata.offload.target.compute_80]\ndefine = {{ A = 1 }}\n");
     declare(&package, &differing);
