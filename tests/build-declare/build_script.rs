@@ -1199,6 +1199,14 @@ fn says_which_target_or_language_is_meant() {
         gcc.display()
     );
     assert!(error.starts_with(&start), "{error}");
+    let mut script = package.script();
+    script.env("OFFLOAD_COMPILER", &gcc);
+    let error = package.fails(&mut script);
+    assert!(
+        error.starts_with(&start)
+            && error.ends_with("\nnote: OFFLOAD_COMPILER names this compiler"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -1318,6 +1326,7 @@ fn refuses_flags_that_a_key_stands_for() {
         );
         let keys = match language {
             "openmp" => keys.replace("host = true\n", ""),
+            "cuda" => keys.replace(".c\"", ".cu\"").replace("gfx90a", "sm_80"),
             _ => keys.replace(".c\"", ".hip\""),
         };
         package.put("Cargo.toml", &keys);
@@ -1326,6 +1335,7 @@ fn refuses_flags_that_a_key_stands_for() {
         first.trim_start_matches("Error: ").trim().to_owned()
     };
     package.put("kernels/k.hip", "");
+    package.put("kernels/k.cu", "");
     let start = "Cargo.toml:6:1:";
     for flag in ["-fgpu-rdc", "-fno-gpu-rdc", "-rdc=true", "-dc"] {
         let name = flag.trim_end_matches("=true");
@@ -1347,6 +1357,24 @@ fn refuses_flags_that_a_key_stands_for() {
              as a whole anyway"
         )
     );
+    for (language, flag, instead) in [
+        ("openmp", "-S", "remove it"),
+        ("hip", "-fsyntax-only", "remove it"),
+        (
+            "cuda",
+            "-ptx",
+            "`targets` does that: `compute_80` makes PTX, `sm_80` a cubin",
+        ),
+        (
+            "cuda",
+            "--optix-ir",
+            "`targets` does that: `compute_80` makes PTX, `sm_80` a cubin",
+        ),
+    ] {
+        let expected =
+            format!("{start} `{flag}` in `flags` changes what the compiler makes: {instead}");
+        assert_eq!(fails(language, &format!("\"{flag}\"")), expected);
+    }
     for (flags, name) in [
         (
             r#""-Xopenmp-target=amdgcn-amd-amdhsa", "-march=gfx908""#,

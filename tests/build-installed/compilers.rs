@@ -357,3 +357,26 @@ fn takes_the_standard_for_the_sources_of_its_language() {
         "{error}"
     );
 }
+
+/// The back ends of clang 16 to 22 list names such as `sm_100f`, which their front ends refuse.
+#[test]
+fn says_which_compiler_knows_families_of_processors() {
+    let (Some(package), Some(_)) = (package(), support::tool("llvm22", &["clang-22"])) else {
+        return;
+    };
+    for (declared, expected) in [
+        ("", "LLVM 22) does not know `sm_100f`"),
+        (
+            "compiler = \"clang-22\"\n",
+            "unsupported CUDA gpu architecture: sm_100f",
+        ),
+    ] {
+        let cuda = CUDA.replace("\"sm_80\", \"sm_90\"", "\"compute_100f\"");
+        declare(&package, &format!("{cuda}{declared}"));
+        let error = package.fails(package.script().env_remove("OFFLOAD_COMPILER"));
+        let hint = "hint: clang up to 22 knows no family-specific processors such as `compute_100f`: set `compiler = \"nvcc\"`, or use \
+             `compute_100` or `compute_100a`";
+        assert!(error.contains(expected), "{error}");
+        assert!(error.contains(hint), "{error}");
+    }
+}

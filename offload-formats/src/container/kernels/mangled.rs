@@ -73,17 +73,35 @@ pub(super) fn parameter_kinds(symbol: &str) -> Option<Vec<ArgumentKind>> {
     None
 }
 
-/// Returns the kind of a parameter from its type.
+/// Returns the kind of a parameter from its type. Pointers to members are values: offsets, or a function and an offset.
 fn kind(written: &str) -> ArgumentKind {
     let unqualified = written
         .trim_end_matches("const")
         .trim_end_matches("volatile")
         .trim_end_matches("restrict")
         .trim_end();
-    match unqualified.ends_with(['*', '&']) || unqualified.contains("(*") {
+    let is_pointer = unqualified.ends_with(['*', '&']) && !unqualified.ends_with("::*");
+    // `float (&) [4]`, `int (*)(float)`; arguments of templates do not count.
+    let is_declarator = |text: &str| text.contains("(*") || text.contains("(&");
+    match is_pointer || is_declarator(&without_arguments(unqualified)) {
         true => ArgumentKind::Pointer,
         false => ArgumentKind::Value,
     }
+}
+
+/// Returns a type without the arguments of templates.
+fn without_arguments(written: &str) -> String {
+    let mut depth = 0_usize;
+    let mut kept = String::new();
+    for letter in written.chars() {
+        match letter {
+            '<' => depth += 1,
+            '>' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => kept.push(letter),
+            _ => {}
+        }
+    }
+    kept
 }
 
 /// Returns a symbol without what makes that of a `static` kernel unique: the hash that clang adds, the name of the file that
@@ -247,6 +265,9 @@ mod tests {
             ("_Z1kPFviE", Some(vec![Pointer])),
             ("_Z1kv", Some(vec![])),
             ("_Z1k4pairIPffE", Some(vec![Value])),
+            ("_Z1kRA4_fPA4_fOi", Some(vec![Pointer, Pointer, Pointer])),
+            ("_Z1kM1SiM1SFivE", Some(vec![Value, Value])),
+            ("_Z1k4calcIPFifEEPS1_", Some(vec![Value, Pointer])),
             ("scale", None),
         ] {
             assert_eq!(parameter_kinds(symbol), kinds, "{symbol}");

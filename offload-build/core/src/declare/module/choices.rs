@@ -275,7 +275,7 @@ const PROCESSORS: [&str; 9] = [
 ];
 
 /// Options that change how the outputs of several commands fit together, which are ours: what does that instead.
-const OF_WHOLE_BUILDS: [(&[&str], &str); 3] = [
+const OF_WHOLE_BUILDS: [(&[&str], &str); 4] = [
     (
         &[
             "-fgpu-rdc",
@@ -303,6 +303,29 @@ const OF_WHOLE_BUILDS: [(&[&str], &str); 3] = [
         &["-flto", "--offload-new-driver", "--no-offload-new-driver"],
         "remove it; device code with `rdc = true` is optimized as a whole anyway",
     ),
+    (
+        &["-dlto", "--dlink-time-opt"],
+        "modules with `nvcc` link machine code; without `compiler`, clang optimizes device code with `rdc = true` as a whole",
+    ),
+];
+
+/// Options that choose what the compiler makes.
+const OUTPUTS: [&str; 15] = [
+    "-S",
+    "-E",
+    "-M",
+    "-MM",
+    "-fsyntax-only",
+    "-ptx",
+    "--ptx",
+    "-cubin",
+    "--cubin",
+    "-fatbin",
+    "--fatbin",
+    "-optix-ir",
+    "--optix-ir",
+    "-ltoir",
+    "--ltoir",
 ];
 
 /// Options whose argument may be the next word, besides those that begin with `-X`.
@@ -391,6 +414,14 @@ fn flags_of(settings: &Settings, language: Language) -> Result<(), Error> {
                     format!("`{name}` in `flags` changes only a part of the build: {instead}");
                 return Err(settings.error_at("flags", problem));
             }
+        }
+        if OUTPUTS.contains(&name) {
+            let instead = match language {
+                Language::Cuda => "`targets` does that: `compute_80` makes PTX, `sm_80` a cubin",
+                _ => "remove it",
+            };
+            let problem = format!("`{name}` in `flags` changes what the compiler makes: {instead}");
+            return Err(settings.error_at("flags", problem));
         }
         let reason = match name {
             "-cudart" | "--cudart" => "the key `cudart` does that",

@@ -65,6 +65,8 @@ pub struct Module {
     pub own: Flags,
     /// The declared compiler. For a crate of kernels a clang that is set for other packages, too: it links device code.
     pub compiler: Option<String>,
+    /// The environment variable that names the compiler, if one does.
+    compiler_variable: Option<String>,
     /// The launcher as written, and where it was written.
     pub launcher: Option<(String, String)>,
     pub register: Register,
@@ -117,6 +119,14 @@ impl Module {
     pub fn declared_compiler(&self) -> Option<&str> {
         let compiler = self.compiler.as_deref();
         compiler.filter(|_| self.language != Language::Rust)
+    }
+
+    /// `error`, which the declared compiler causes, with the environment variable that names it.
+    pub fn with_compiler_variable(&self, error: Error) -> Error {
+        match &self.compiler_variable {
+            Some(variable) => error.with_line(format_args!("note: {variable} names this compiler")),
+            None => error,
+        }
     }
 
     /// Returns the clang to prefer for the device links of a crate of kernels.
@@ -210,6 +220,7 @@ impl Module {
             images,
             own,
             compiler: compiler(settings, language, &root),
+            compiler_variable: compiler_variable(settings),
             launcher: launcher(settings),
             register,
             missing: choices::missing(settings),
@@ -256,6 +267,13 @@ fn lacks(module: &str, key: &str) -> Error {
 fn launcher(settings: &Settings) -> Option<(String, String)> {
     let text = settings.text("launcher")?.trim();
     Some((text.to_owned(), settings.origin("launcher").to_owned()))
+}
+
+/// Returns the environment variable that names the compiler. Other places are `Cargo.toml:7:1` and `Build::compiler`.
+fn compiler_variable(settings: &Settings) -> Option<String> {
+    settings.text("compiler")?;
+    let origin = settings.origin("compiler");
+    (!origin.contains(':')).then(|| origin.to_owned())
 }
 
 /// Returns the declared compiler: a name, or a path in the package's folder `root`.

@@ -3,6 +3,7 @@
 //! Each is asked which processors it knows, once for as long as it is the same program. A compiler that is declared
 //! is asked when it failed, to say why.
 
+use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
 use crate::error::Error;
 use crate::installed::answers::Answers;
@@ -15,6 +16,9 @@ use std::collections::BTreeSet;
 
 /// The message of a clang that was built without the back end for a triple (16 to 22).
 const NO_BACK_END: &str = "No available targets are compatible";
+
+/// The newest measured clang whose front end refuses family-specific processors, although its back end lists them.
+const NO_FAMILIES: u32 = 22;
 
 /// End of a hint, after how to install a compiler.
 pub(super) const INSTEAD: &str = "set `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER, or build without device code: \
@@ -122,13 +126,39 @@ pub fn processors(
         .arg(format!("--target={triple}"))
         .args(["-nogpulib", "-print-supported-cpus"]);
     match answers.to(&question) {
-        Ok(answer) => Ok(parse(&answer)),
+        Ok(answer) => {
+            let mut names = parse(&answer);
+            if llvm.release().is_some_and(|release| release <= NO_FAMILIES) {
+                names.retain(|name| !is_family_specific(name));
+            }
+            Ok(names)
+        }
         Err(error) if error.output().contains(NO_BACK_END) => Ok(BTreeSet::new()),
         Err(error) => Err(Error::new(format_args!(
             "cannot ask a compiler which processors it knows: {error}\n\
              hint: `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER names another one"
         ))),
     }
+}
+
+/// Returns what to do for a family-specific processor among the targets.
+pub(super) fn family_hint(module: &Module) -> Option<String> {
+    let mut targets = module.targets.iter();
+    let target = targets.find(|target| is_family_specific(processor(target)))?;
+    let name = &target.written;
+    let plain = name.trim_end_matches('f');
+    let nvcc = match module.language {
+        Language::Cuda => "set `compiler = \"nvcc\"`, or ",
+        _ => "",
+    };
+    Some(format!(
+        "clang up to {NO_FAMILIES} knows no family-specific processors such as `{name}`: {nvcc}use `{plain}` or `{plain}a`"
+    ))
+}
+
+/// Tells whether the name is that of a family of NVIDIA processors: `sm_100f`.
+fn is_family_specific(name: &str) -> bool {
+    name.starts_with("sm_") && name.ends_with('f')
 }
 
 /// Parses the answer: one processor on each line, after a tab.
@@ -147,6 +177,9 @@ fn no_clang(module: &Module, problem: &str, hint: Option<String>) -> Error {
     // No release knows it, so none helps; what may be meant follows.
     if module.is_doubtful() {
         return Error::missing(problem);
+    }
+    if let Some(hint) = family_hint(module) {
+        return Error::missing(format_args!("{problem}\nhint: {hint}"));
     }
     let install = Need::Clang.install(None);
     Error::missing(format_args!("{problem}\nhint: {install}, {INSTEAD}"))

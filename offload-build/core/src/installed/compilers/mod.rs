@@ -133,7 +133,10 @@ impl Compiler {
                 "{problem}\nhint: `{}` does: remove `compiler` to use it",
                 other.clang.display()
             ),
-            Err(_) => problem,
+            Err(_) => match choice::family_hint(module) {
+                Some(hint) => format!("{problem}\nhint: {hint}"),
+                None => problem,
+            },
         })
     }
 }
