@@ -188,3 +188,33 @@ fn names_the_place_of_an_invalid_pattern_of_kernels() {
         "\nhint: `[*]` stands for the character `*`, and `[?]` and `[[]` for the other wildcards";
     assert!(error.ends_with(hint), "{error}");
 }
+
+/// The host registers a device variable with the images of all targets.
+#[test]
+fn refuses_a_variable_that_a_target_lacks() {
+    let Some(package) = package() else { return };
+    package.put(
+        "kernels/v.hip",
+        "#include <offload/gpu.h>\n__device__ int count;\n\
+         __global__ void counted(int *x) { *x = count; }\nint run() { counted<<<1, 1>>>(nullptr); return 0; }\n",
+    );
+    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"hip\"\nhost = true\n\
+        sources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\", \"gfx1100\"]\n\
+        [package.metadata.offload.target.gfx1100]\nexclude = [\"kernels/v.hip\"]\n";
+    package.put(
+        "kernels/k.hip",
+        "#include <offload/gpu.h>\n__global__ void all(int *x) { *x = 1; }\n",
+    );
+    package.put("Cargo.toml", manifest);
+    let error = package.fails(&mut package.script());
+    let (problem, hint) = error.split_once("\nhint: ").unwrap_or_default();
+    assert!(
+        problem.starts_with("registration of `kernels`: gfx1100: "),
+        "{error}"
+    );
+    assert!(problem.contains(": image does not define count"), "{error}");
+    assert!(
+        hint.starts_with("host code registers these with each image, so `exclude` and `#if` cannot leave them out"),
+        "{error}"
+    );
+}

@@ -15,6 +15,10 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
+/// The hint for an image that lacks what the host registers.
+const LACKING: &str = "host code registers these with each image, so `exclude` and `#if` cannot leave them out for one target: put their \
+    sources into a module of their own, with fewer `targets`";
+
 /// An image that the plan makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlannedImage {
@@ -58,6 +62,7 @@ impl PlannedImage {
         checked.map_err(|error| {
             let hint = match &error {
                 CheckError::UndefinedInPtx { names } => self.hints.of_names(names).to_owned(),
+                CheckError::Undefined { .. } => LACKING.to_owned(),
                 _ => String::new(),
             };
             let error = Error::because(self, error);
