@@ -259,16 +259,23 @@ mod tests {
                 module.rdc,
                 module.images,
                 module.register,
+                module.container,
+                module.compress,
+                module.artifacts.len(),
             )
         };
         let keys = "rdc = false\nhost = true\nregister = \"deferred\"\n";
         for (language, keys) in [
             (
                 "openmp",
-                "rdc = false\nimages = \"source\"\nhost = false\nembed = \"include\"\n",
+                "rdc = false\nimages = \"source\"\nhost = false\nembed = \"include\"\ncontainer = \"bundle\"\ncompress = \"zstd\"\n",
             ),
             ("bitcode", keys),
-            ("hip", "register = \"deferred\"\n"),
+            (
+                "hip",
+                "register = \"deferred\"\ncontainer = \"fatbin\"\ncompress = \"lz4\"\n",
+            ),
+            ("hip", "artifact = [\"hda\"]\n"),
         ] {
             assert_eq!(of(language, keys), of(language, ""), "{language}");
         }

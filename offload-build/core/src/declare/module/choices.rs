@@ -34,7 +34,7 @@ pub enum Register {
 
 /// Tells whether a key stands in the workspace or in a variable, which may be for other modules: where it has no effect, it is
 /// none of this module's.
-fn is_of_others(settings: &Settings, key: &'static str) -> bool {
+pub(super) fn is_of_others(settings: &Settings, key: &'static str) -> bool {
     let entry = settings.entry(key);
     entry.is_some_and(|entry| entry.reach == Reach::World)
 }
@@ -204,7 +204,9 @@ pub(super) fn images(
         );
         return Err(settings.error_at("images", problem));
     }
-    let needs_rdc = needs_rdc(settings) || language == Language::Cuda && is_one_of_many;
+    let needs_rdc = needs_rdc(settings)
+        || !artifacts(settings, language)?.is_empty()
+        || language == Language::Cuda && is_one_of_many;
     let rdc = rdc.unwrap_or(needs_rdc || !has_host_code);
     let is_apart = language == Language::Cuda && !rdc && (has_host_code || sources > 1);
     match is_apart {
@@ -213,9 +215,9 @@ pub(super) fn images(
     }
 }
 
-/// Tells whether another key is about device functions that sources or libraries share.
+/// Tells whether another key is about device functions that libraries and other crates share.
 fn needs_rdc(settings: &Settings) -> bool {
-    let lists = ["archives", "link", "artifact"];
+    let lists = ["archives", "link"];
     settings.text("register") == Some("deferred") || lists.iter().any(|key| settings.has_list(key))
 }
 
@@ -472,6 +474,10 @@ pub(super) fn container(
         (all, _) => all,
     };
     let named = settings.text("container");
+    // One of another language.
+    let is_unfit =
+        |name: &str| Container::NAMES.contains(&name) && known.iter().all(|one| one.name() != name);
+    let named = named.filter(|name| !is_unfit(name) || !is_of_others(settings, "container"));
     let is_named = |container: &&Container| named.is_none_or(|name| name == container.name());
     known
         .iter()
@@ -498,6 +504,7 @@ pub(super) fn artifacts(
     settings: &Settings,
     language: Language,
 ) -> Result<Vec<ArtifactKind>, Error> {
+    let is_others = is_of_others(settings, "artifact");
     let kind = |text: &String| {
         let kind = ArtifactKind::named(text).ok_or_else(|| {
             let known = ArtifactKind::NAMES;
@@ -506,11 +513,15 @@ pub(super) fn artifacts(
             settings.error_at("artifact", problem)
         })?;
         if kind == ArtifactKind::Hda && language != Language::OpenMp {
+            if is_others {
+                return Ok(None);
+            }
             let name = language.name();
             let problem = format!("`hda` supports only modules of `openmp`, not of `{name}`");
             return Err(settings.error_at("artifact", problem));
         }
-        Ok(kind)
+        Ok(Some(kind))
     };
-    settings.list("artifact").iter().map(kind).collect()
+    let kinds = settings.list("artifact").iter().map(kind);
+    kinds.filter_map(Result::transpose).collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::declare::family::Family;
 use crate::declare::language::Container;
-use crate::declare::module::choices::Register;
+use crate::declare::module::choices::{Register, is_of_others};
 use crate::declare::settings::Settings;
 use crate::error::Error;
 use offload_formats_core::format::compressed_bundle::Method;
@@ -36,6 +36,10 @@ impl ImageCompression {
             return Ok(Self::Unset);
         };
         let wrong = |problem: String| Err(settings.error_at("compress", problem));
+        let unfit = |problem: String| match is_of_others(settings, "compress") {
+            true => Ok(Self::Unset),
+            false => wrong(problem),
+        };
         let Some(how) = Self::parse(text) else {
             return wrong(format!(
                 "`{text}` is not one of `none`, `lz4`, `zlib`, `zstd`, or one of the last two with a level: `zstd:19`"
@@ -48,17 +52,17 @@ impl ImageCompression {
             (Container::Bundle, Self::Lz4) => "HIP's runtime reads `zlib` and `zstd`",
             (Container::Fatbin, Self::Zlib(_)) => "CUDA's driver reads `lz4` and `zstd`",
             (other, _) => {
-                return wrong(format!(
+                return unfit(format!(
                     "`compress` needs the container `bundle` or `fatbin`, found `{}`",
                     other.name()
                 ));
             }
         };
         if !read.is_empty() {
-            return wrong(format!("`{text}` in a `{}`: {read}", container.name()));
+            return unfit(format!("`{text}` in a `{}`: {read}", container.name()));
         }
         if register == Register::Deferred && how != Self::None {
-            return wrong(
+            return unfit(
                 "the last link writes the container of a `deferred` module: pass `--compress` to `offload-link`"
                     .to_owned(),
             );
