@@ -3,7 +3,7 @@
 use crate::support;
 
 use std::fs;
-use support::cuda_package::{cuda, declare};
+use support::cuda_package::{OUT, cuda, declare};
 use support::package::{Package, text};
 
 const HEADER: &str = "#define __global__ __attribute__((global))\n";
@@ -74,24 +74,37 @@ fn leaves_code_for_debuggers_as_it_is() {
     }
 }
 
-/// Instructions of newer PTX: the error says which option asks for it, and that reaches the device link.
+/// What FP8 needs on `sm_89`: ptxas knows the PTX of its release, and drivers may be older.
 #[test]
-fn takes_newer_ptx_by_a_flag() {
+fn takes_the_newest_ptx_for_images() {
     let kernel = "extern \"C\" __global__ void scale(short *x, float y) {\n\
         asm(\"cvt.rn.satfinite.e4m3x2.f32 %0, %1, %1;\" : \"=h\"(*x) : \"f\"(y));\n}\n";
-    let keys = format!("{CUDA}targets = [\"sm_89\"]\n");
+    let keys = format!("{CUDA}targets = [\"sm_89\", \"compute_89\"]\n");
     let (Some(package), Some(cuda)) = (package("cu", &keys, kernel), cuda()) else {
         return;
     };
-    let error = package.fails(package.script().env("CUDA_PATH", &cuda));
-    assert!(
-        error.contains("requires PTX ISA .version 8.1")
-            && error.contains("set `flags = [\"--cuda-feature=+ptx84\"]`"),
-        "{error}"
-    );
+    text(&package.script().env("CUDA_PATH", &cuda).output().unwrap());
+    let ptx =
+        || fs::read_to_string(package.at(OUT).join("offload/kernels/compute_89/image")).unwrap();
+    assert!(ptx().contains(".version 7.8\n"), "{}", ptx());
     let newer = keys.replace("flags = [", "flags = [\"--cuda-feature=+ptx84\", ");
     declare(&package, &newer);
     text(&package.script().env("CUDA_PATH", &cuda).output().unwrap());
+    assert!(ptx().contains(".version 8.4\n"), "{}", ptx());
+    let Some(clang) = support::tool("llvm16", &["clang-16"]) else {
+        return;
+    };
+    declare(&package, &keys);
+    let mut script = package.script();
+    script
+        .env("OFFLOAD_COMPILER", clang)
+        .env("CUDA_PATH", &cuda);
+    let error = package.fails(&mut script);
+    assert!(
+        error.contains("requires PTX ISA .version 8.1")
+            && error.contains("hint: images are made of the newest PTX that both clang and ptxas know (clang 16 writes 7.8"),
+        "{error}"
+    );
 }
 
 #[test]

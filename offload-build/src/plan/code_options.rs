@@ -10,7 +10,7 @@ pub(crate) struct CodeOptions {
     pub(crate) llvm: Vec<OsString>,
     /// `ptxas`'s, each behind `-Xcuda-ptxas`, with that word.
     pub(crate) ptxas: Vec<OsString>,
-    /// Features of `--cuda-feature=` (`+ptx84`), each behind `-target-feature`.
+    /// Features as for `--cuda-feature=` (`+ptx84`), each behind `-target-feature`.
     pub(crate) features: Vec<OsString>,
 }
 
@@ -25,8 +25,7 @@ impl CodeOptions {
             if let Some(option) = flag.strip_prefix("-mllvm=") {
                 found.llvm.push(option.into());
             } else if let Some(feature) = flag.strip_prefix("--cuda-feature=") {
-                let words = ["-Xclang", "-target-feature", "-Xclang", feature];
-                found.features.extend(words.map(OsString::from));
+                found.add_feature(feature);
             } else if flag == "-mllvm" {
                 found.llvm.extend(flags.next().map(OsString::from));
             } else if flag == "-Xcuda-ptxas" {
@@ -36,6 +35,19 @@ impl CodeOptions {
             }
         }
         found
+    }
+
+    /// Asks for PTX of `version`, 84 for 8.4, unless flags name features.
+    pub(crate) fn or_ptx(mut self, version: u32) -> Self {
+        if self.features.is_empty() {
+            self.add_feature(&format!("+ptx{version}"));
+        }
+        self
+    }
+
+    fn add_feature(&mut self, feature: &str) {
+        let words = ["-Xclang", "-target-feature", "-Xclang", feature];
+        self.features.extend(words.map(OsString::from));
     }
 }
 

@@ -48,8 +48,8 @@ const ROCM_LIBRARY: &str = "this header is part of a library of ROCm: install it
     libhipblas-dev`; Fedora: `dnf install hipblas-devel`; other libraries likewise), or add its folder to `include`";
 
 /// Hints for instructions and arguments of newer PTX than images are made of.
-const NEWER_PTX: &str = "clang writes the oldest PTX that knows the processor, 7.8 or later, so that older toolkits and drivers read it: \
-    set `flags = [\"--cuda-feature=+ptx84\"]` for PTX 8.4 (CUDA 12.4), and its like, in the module or in the target's table";
+const NEWER_PTX: &str = "images are made of the newest PTX that both clang and ptxas know (clang 16 writes 7.8, clang 19 writes 8.5, \
+    clang 22 writes 9.0): install a newer clang, or set `compiler = \"nvcc\"`";
 pub(crate) const PTX_VERSION: (&str, &str) = ("requires PTX ISA .version", NEWER_PTX);
 pub(crate) const PARAMETER_SPACE: (&str, &str) = ("uses too much parameter space", NEWER_PTX);
 

@@ -191,7 +191,16 @@ impl Context<'_> {
         match (module.language, self.compiler.family) {
             // Options of rustc and nvcc.
             (Language::Rust, _) | (_, Family::Nvcc) => CodeOptions::default(),
-            _ => CodeOptions::of(&target.own.flags, &target.id.to_string()),
+            (language, _) => {
+                let options = CodeOptions::of(&target.own.flags, &target.id.to_string());
+                // ptxas reads it here and now, the driver PTX of any age of the toolkit.
+                let is_read_here = language == Language::Cuda && !target.is_ptx;
+                let newest = self.device_tools(target).newest_ptx;
+                match newest.filter(|_| is_read_here) {
+                    Some(version) => options.or_ptx(version),
+                    None => options,
+                }
+            }
         }
     }
 

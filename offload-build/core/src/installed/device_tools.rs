@@ -4,6 +4,8 @@
 use crate::installed::answers::Answers;
 use crate::installed::llvm::Llvm;
 use crate::installed::llvm_tools::LlvmTools;
+use crate::installed::ptx;
+use crate::process::command::Command;
 use crate::process::install::Need;
 use crate::process::search::{NotFound, Search};
 use offload_formats_core::names::Triple;
@@ -33,6 +35,8 @@ pub struct DeviceTools {
     /// clang's helper, which runs NVIDIA's tools.
     pub nvlink_wrapper: Result<PathBuf, NotFound>,
     pub ptxas: Result<PathBuf, NotFound>,
+    /// The newest PTX that both clang and `ptxas` know, 84 for 8.4, where they were asked.
+    pub newest_ptx: Option<u32>,
     pub nvlink: Result<PathBuf, NotFound>,
     pub spirv_link: Result<PathBuf, NotFound>,
     /// The linker of SYCL beside clang.
@@ -76,6 +80,12 @@ impl DeviceTools {
             },
             Ok,
         );
+        let ptxas = search.cuda_program("ptxas");
+        let newest_ptx = || {
+            let (release, ptxas) = (llvm?.release()?, ptxas.as_ref().ok()?);
+            let answer = answers?.to(&Command::new(ptxas).arg("--version")).ok()?;
+            ptx::newest(release, &answer)
+        };
         let processor = target.processor.split(':').next();
         let processor = processor.expect("a split text has a first part");
         Self {
@@ -85,7 +95,8 @@ impl DeviceTools {
             },
             lld,
             nvlink_wrapper: beside("clang-nvlink-wrapper"),
-            ptxas: search.cuda_program("ptxas"),
+            newest_ptx: target.triple.is_nvptx().then(newest_ptx).flatten(),
+            ptxas,
             nvlink: search.cuda_program("nvlink"),
             spirv_link: in_path("spirv-link").ok_or_else(|| {
                 let hint = Need::SpirvTools.install(None);

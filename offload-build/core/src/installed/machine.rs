@@ -86,8 +86,8 @@ impl Machine {
             )?),
             None => None,
         };
-        let compiler = Compiler::find(module, rustc.as_ref(), host, environment, &search, &answers)
-            .map_err(|error| module.with_compiler_variable(error))?;
+        let compiler =
+            Compiler::find(module, rustc.as_ref(), host, environment, &search, &answers)?;
         let variables = compiler.behind.iter().fold(variables, |all, program| {
             format!("{all}\n{}", files::identity(program))
         });

@@ -13,6 +13,7 @@ pub mod llvm_tools;
 pub mod machine;
 pub mod native;
 pub mod path_variables;
+mod ptx;
 pub mod rocm;
 pub mod runtimes;
 pub mod rustc;

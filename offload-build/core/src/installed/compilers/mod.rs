@@ -50,10 +50,11 @@ impl Compiler {
         answers: &Answers,
     ) -> Result<Self, Error> {
         let declared = module.declared_compiler();
+        let named = |error| module.with_compiler_variable(error);
         let in_rocm = |declared| hipcc::find(module, declared, environment, search, answers);
         let declared = match (module.family(), declared) {
             (Family::Nvcc, Some(nvcc)) => {
-                return nvcc::find(module, nvcc, environment, search, answers);
+                return nvcc::find(module, nvcc, environment, search, answers).map_err(named);
             }
             (Family::Hipcc, Some(hipcc)) => {
                 return hipcc::hipcc(module, in_rocm(hipcc)?, search, answers);
@@ -80,7 +81,7 @@ impl Compiler {
         let refused = |llvm: &Llvm| is_declared.then(|| refuse_others(llvm, answers)).flatten();
         let no_compiler = || {
             let refused = found.first().and_then(refused);
-            refused.unwrap_or_else(|| not_found(module, &found))
+            named(refused.unwrap_or_else(|| not_found(module, &found)))
         };
         let sysroot = sysroot(&module.own.flags);
         let (llvm, runtime) = match module.language {
@@ -99,9 +100,7 @@ impl Compiler {
                 (chosen, None)
             }
         };
-        if let Some(error) = refused(&llvm) {
-            return Err(error);
-        }
+        refused(&llvm).map(named).map_or(Ok(()), Err)?;
         choice::check_declared(module, &llvm, &used)?;
         let sdk = sdk?.map(|root| root.path);
         Ok(Self {
