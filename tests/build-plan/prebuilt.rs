@@ -113,7 +113,7 @@ fn takes_ptx_and_cubins_out_of_fat_binaries() {
     assert!(error.contains(" exceeds the limit 0x0\nhint: "), "{error}");
     let error = package.fails(&mut build("\"images/plain.fatbin\"", &["compute_80"]));
     let expected = "module `kernels`: no image for `compute_80`: `images/plain.fatbin` has nvptx64-nvidia-cuda sm_90, \
-                    nvptx64-nvidia-cuda sm_90 (PTX) [OFF510]\nhint: ";
+                    nvptx64-nvidia-cuda sm_90 (PTX) [OFF510]\nhint: add a source with such an image";
     assert!(error.starts_with(expected), "{error}");
     fs::write(package.at("images/cut.fatbin"), &plain[..plain.len() - 8]).unwrap();
     let error = package.fails(&mut build("\"images/cut.fatbin\"", &["sm_90"]));

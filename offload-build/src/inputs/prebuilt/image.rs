@@ -107,6 +107,10 @@ impl PrebuiltImage {
         }
     }
 
+    pub(super) fn is_bitcode(&self) -> bool {
+        matches!(self.content, ImageContent::Bitcode)
+    }
+
     /// Tells whether it is a linked image for `target`, or PTX if that is wanted.
     pub(crate) fn serves(&self, target: &Target, wanted: &ImageTarget<'_>) -> bool {
         let declared = self.declared.as_ref();

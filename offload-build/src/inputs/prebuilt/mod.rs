@@ -95,9 +95,16 @@ fn chosen<'a, 'b>(
                 };
                 sources.push(format!("`{}` has {has}", source.display()));
             }
+            let hint = match found.iter().any(|(_, image)| image.is_bitcode()) {
+                true => {
+                    "list bitcode in the `sources` of a module of `bitcode`, and archives of it in `archives`"
+                }
+                false => {
+                    "add a source with such an image to `sources`, or remove the target from `targets`"
+                }
+            };
             Err(Error::new(format_args!(
-                "module `{name}`: no image for `{}`: {} [OFF510]\n\
-                 hint: list bitcode in the `sources` of a module of `bitcode`, and archives of it in `archives`",
+                "module `{name}`: no image for `{}`: {} [OFF510]\nhint: {hint}",
                 target.written,
                 sources.join("; ")
             )))
