@@ -9,6 +9,7 @@ use offload_build_core::environment::Environment;
 use offload_build_core::error::{BuildPart, Error};
 use offload_build_core::installed::native;
 use offload_formats::by_name::ByName;
+use std::path::Path;
 
 /// The device code of a package: read from its manifest, changed by the build script, then built.
 ///
@@ -108,8 +109,8 @@ impl Build {
 
     /// Paths and patterns of sources, relative to the package.
     #[must_use]
-    pub fn sources<S: Into<String>>(self, sources: impl IntoIterator<Item = S>) -> Self {
-        self.list("sources", sources)
+    pub fn sources<P: AsRef<Path>>(self, sources: impl IntoIterator<Item = P>) -> Self {
+        self.list("sources", texts(sources))
     }
 
     /// Folder of a crate of kernels in Rust, relative to the package: the key `crate`.
@@ -159,8 +160,8 @@ impl Build {
 
     /// Folders that `#include` searches, relative to the package.
     #[must_use]
-    pub fn include<S: Into<String>>(self, include: impl IntoIterator<Item = S>) -> Self {
-        self.list("include", include)
+    pub fn include<P: AsRef<Path>>(self, include: impl IntoIterator<Item = P>) -> Self {
+        self.list("include", texts(include))
     }
 
     /// Defines a macro; without a value when `value` is empty.
@@ -248,8 +249,8 @@ impl Build {
 
     /// Libraries of device code to link: archives of bundles or of one target, by path.
     #[must_use]
-    pub fn archives<S: Into<String>>(self, archives: impl IntoIterator<Item = S>) -> Self {
-        self.list("archives", archives)
+    pub fn archives<P: AsRef<Path>>(self, archives: impl IntoIterator<Item = P>) -> Self {
+        self.list("archives", texts(archives))
     }
 
     /// Libraries of device code to link, by name: looked for in `LIBRARY_PATH` and the package.
@@ -439,8 +440,8 @@ impl TargetBuild {
 
     /// Libraries of device code for this target, after those of the module, by path.
     #[must_use]
-    pub fn archives<S: Into<String>>(mut self, archives: impl IntoIterator<Item = S>) -> Self {
-        list(&mut self.0, "archives", archives);
+    pub fn archives<P: AsRef<Path>>(mut self, archives: impl IntoIterator<Item = P>) -> Self {
+        list(&mut self.0, "archives", texts(archives));
         self
     }
 
@@ -465,6 +466,12 @@ fn optional_kernels<S: Into<String>>(
     let kernels = kernels.into_iter().map(Into::into).collect();
     let method = "Build::optional_kernels";
     settings.set("optional-kernels", Setting::List(kernels), method);
+}
+
+/// Paths as the manifest spells them. What is not UTF-8 names no file that it could.
+fn texts<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> impl Iterator<Item = String> {
+    let text = |path: P| path.as_ref().to_string_lossy().into_owned();
+    paths.into_iter().map(text)
 }
 
 fn list<S: Into<String>>(

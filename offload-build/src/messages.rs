@@ -252,7 +252,7 @@ fn plain(text: &str) -> String {
     escape::messages(text, Colors::Removed)
 }
 
-/// `text`, or as much of it as is printed; then all of it is in `file`.
+/// `text`, or as much of it as is printed, with the hints and the command behind it; then all of it is in `file`.
 pub(crate) fn shortened(text: &str, file: &Path) -> String {
     if text.len() <= LIMIT {
         return text.to_owned();
@@ -265,12 +265,15 @@ pub(crate) fn shortened(text: &str, file: &Path) -> String {
     let printed = printed
         .rsplit_once('\n')
         .map_or(printed, |(lines, _)| lines);
+    let is_ours = |line: &&str| line.starts_with("hint: ") || line.starts_with("command: ");
+    let mut ours = text[printed.len()..].lines().filter(is_ours);
+    let ours: String = ours.by_ref().map(|line| format!("\n{line}")).collect();
     let lines = text.lines().count() - printed.lines().count();
     let rest = match files::write(file, text.as_bytes()) {
         Ok(()) => format!("all of it is in {}", file.display()),
         Err(error) => format!("{}: {error}", file.display()),
     };
-    format!("{printed}\n… {lines} more lines; {rest}")
+    format!("{printed}\n… {lines} more lines; {rest}{ours}")
 }
 
 #[cfg(test)]
@@ -440,6 +443,10 @@ mod tests {
         );
         assert!(printed.lines().all(|line| line == "ä warning"));
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        let ours = "\nhint: a hint\ncommand: ptxas k.s";
+        let short = shortened(&format!("{text}hint: a hint\nmore{ours}"), &file);
+        let (_, kept) = short.split_once(&file.display().to_string()).unwrap();
+        assert_eq!(kept, format!("\nhint: a hint{ours}"));
         assert_eq!(shortened("short", &file), "short");
     }
 }

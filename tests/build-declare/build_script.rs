@@ -662,6 +662,12 @@ fn takes_each_file_once_and_names_what_it_cannot_examine() {
         "Cargo.toml:6:1: `kernels/*.{c,cpp}`: no such file [OFF506]\n\
          hint: list one pattern for each: braces are not supported"
     );
+    // A name that is also a pattern, of another file.
+    package.put("kernels/[k].c", "int broken(\n");
+    let keys = "sources = [\"kernels/[k].c\"]\ntargets = [\"x86_64-pc-linux-gnu\"]\n";
+    package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
+    let error = package.fails(&mut package.script());
+    assert!(error.contains("kernels/[k].c:"), "{error}");
 }
 
 #[test]
@@ -1225,6 +1231,14 @@ fn names_the_package_of_headers_for_another_host() {
     let error = package.fails(&mut script);
     let hint = "\nhint: headers of the C library for aarch64-unknown-linux-gnu are in Debian's and Ubuntu's package \
                 libc6-dev-arm64-cross; `flags = [\"--sysroot=DIR\"]` names others";
+    assert!(error.contains(hint), "{error}");
+    package.put(
+        "kernels/k.c",
+        &format!("#include <no_such_header>\n{KERNEL}"),
+    );
+    let error = package.fails(&mut script);
+    let hint = "\nhint: headers of the C++ library for aarch64-unknown-linux-gnu are in Debian's and Ubuntu's package \
+                g++-aarch64-linux-gnu; ";
     assert!(error.contains(hint), "{error}");
     script.env("TARGET", "x86_64-unknown-linux-gnu");
     let error = package.fails(&mut script);

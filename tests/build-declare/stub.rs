@@ -122,4 +122,19 @@ fn warns_of_host_code_that_a_module_does_not_compile() {
         package.at("kernels/a.hip").display()
     );
     assert!(told.contains(&warning), "{told}");
+    // Another module compiles it.
+    let modules = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"hip\"\ntargets = [\"gfx90a\"]\n\
+        flags = [\"-nogpulib\", \"-nogpuinc\"]\nsources = [\"kernels/a.hip\"]\n[[package.metadata.offload.module]]\nname = \"device\"\n\
+        [[package.metadata.offload.module]]\nname = \"both\"\nhost = true\n";
+    package.put("Cargo.toml", modules);
+    let host = host.replace("__attribute__((global))", "__global__");
+    package.put(
+        "kernels/a.hip",
+        &format!("#include <offload/gpu.h>\n{host}"),
+    );
+    let told = text(&package.script().output().unwrap());
+    assert!(
+        !told.contains("which this module does not compile"),
+        "{told}"
+    );
 }

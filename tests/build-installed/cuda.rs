@@ -117,7 +117,7 @@ fn gives_host_code_the_functions_of_nvcc_with_each_clang() {
     let source = "#include <cuda_runtime.h>\n#include <cmath>\n#include <string>\n\
         __host__ __device__ int larger(int a, unsigned b) { return max(a, b); }\n\
         __global__ void k(int *x) { x[0] = larger(x[1], 2); }\n\
-        extern \"C\" int run() { k<<<1, 1>>>(nullptr); return larger(1, 2) + int(min(2.5, 3)); }\n";
+        extern \"C\" int run() { k<<<1, 1>>>(nullptr); return larger(1, 2) + int(min(2.5, 3)) + CLOCKS_PER_SEC; }\n";
     let header = support::tool("cuda12", &["cuda-12/include/cuda_runtime.h"]);
     for word in ["llvm16", "llvm19"] {
         let (Some(clang), Some(header), Some(package)) =

@@ -225,6 +225,43 @@ fn compiles_again_only_what_changed() {
     assert!(images() == second);
 }
 
+/// nvcc adds these to each command, and what they change must be known here.
+#[test]
+fn refuses_variables_of_nvcc_that_change_targets() {
+    let Some((package, _)) = package(&format!("{KEYS}targets = [\"sm_90\"]\n")) else {
+        return;
+    };
+    for (variable, flags, expected) in [
+        (
+            "NVCC_APPEND_FLAGS",
+            "-O2 -arch=sm_80",
+            "`-arch` names a processor: `targets` does that\nhint: ",
+        ),
+        (
+            "NVCC_PREPEND_FLAGS",
+            "-ptx",
+            "`-ptx` changes what the compiler makes: `targets` does that: ",
+        ),
+        (
+            "NVCC_APPEND_FLAGS",
+            "-G",
+            "`-G` reaches only some commands: OFFLOAD_FLAGS and `flags` do that",
+        ),
+    ] {
+        let error = package.fails(script(&package).env(variable, flags));
+        assert!(
+            error.starts_with(&format!("{variable}: {expected}")),
+            "{error}"
+        );
+    }
+    text(
+        &script(&package)
+            .env("NVCC_APPEND_FLAGS", "-Xptxas -O2")
+            .output()
+            .unwrap(),
+    );
+}
+
 #[test]
 fn makes_an_image_of_one_source_without_rdc() {
     let keys = format!("{KEYS}targets = [\"sm_90\"]\nrdc = false\n");

@@ -129,3 +129,46 @@ fn says_which_cuda_knows_a_processor() {
         assert!(error.contains(hint), "{error}");
     }
 }
+
+/// Each side has options of its own; those of nvcc in its spelling with one dash are none that clang uses.
+#[test]
+fn warns_of_options_that_no_side_uses() {
+    let source = "#include <offload/gpu.h>\n__global__ void scale(float *x) { *x *= 2; }\n\
+        extern \"C\" void run(float *x) { scale<<<1, 1>>>(x); }\n";
+    let keys = |flags: &str| {
+        format!(
+            "language = \"hip\"\nhost = true\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\", \"gfx1100\"]\nflags = [{flags}]\n"
+        )
+    };
+    let used = "\"-mavx2\", \"-Xarch_device\", \"-fgpu-flush-denormals-to-zero\", \"-Xarch_gfx90a\", \"-munsafe-fp-atomics\"";
+    let Some(package) = package("hip", &keys(used), "") else {
+        return;
+    };
+    package.put("kernels/k.hip", source);
+    let told = package.builds();
+    assert!(!told.contains("cargo::warning"), "{told}");
+    let starts = package.starts();
+    package.builds();
+    assert_eq!(package.starts(), starts);
+    declare(
+        &package,
+        &keys(&format!("\"-use_fast_math\", {used}, \"-lineinfo\"")),
+    );
+    let told = package.builds();
+    let warning = "cargo::warning=flags of `kernels`: clang uses none of these: `-lineinfo`, `-u se_fast_math`\n\
+        cargo::warning=hint: remove them\n";
+    assert!(told.contains(warning), "{told}");
+    // Of one target.
+    declare(
+        &package,
+        &format!(
+            "{}[package.metadata.offload.target.gfx1100]\nflags = [\"-lineinfo\"]\n",
+            keys(used)
+        ),
+    );
+    let told = package.builds();
+    assert!(
+        told.contains("clang uses none of these: `-lineinfo`\n"),
+        "{told}"
+    );
+}

@@ -157,6 +157,11 @@ const FOR_CUDA: &[(&str, &str)] = &[
          both accept",
     ),
     ASM_WITHOUT_OPERANDS,
+    (
+        "default argument references parameter",
+        "nvcc takes a parameter's own name in its default argument for the variable outside: set `compiler = \"nvcc\"`, or give the \
+         parameter another name",
+    ),
     ("missing 'typename' prior to dependent type name", TYPENAME),
     ("did you forget 'typename'?", TYPENAME),
     (

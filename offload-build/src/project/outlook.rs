@@ -3,13 +3,13 @@
 use crate::check;
 use crate::project::config::declared_modules;
 use crate::run::{modules, prepare};
-use offload_build_core::compile::nvcc;
 use offload_build_core::declare::language::Language;
 use offload_build_core::declare::module::Module;
 use offload_build_core::declare::settings::{Setting, Settings};
 use offload_build_core::environment::Environment;
 use offload_build_core::error::Error;
 use offload_build_core::installed::all_processors;
+use offload_build_core::installed::cuda;
 use offload_build_core::installed::device_libraries::{self, DeviceLibraries};
 use offload_build_core::installed::device_tools::DeviceTools;
 use offload_build_core::installed::llvm::numbers;
@@ -165,7 +165,7 @@ fn ignored(module: &Module, machine: &Machine) -> Option<String> {
             let question = Command::new(ptxas).arg("--version");
             machine.answers.to(&question).ok()
         });
-        answer.and_then(|answer| nvcc::release(&answer)) >= Some((13, 0))
+        answer.and_then(|answer| cuda::release(&answer)) >= Some((13, 0))
     });
     let ignored: Vec<&str> = ignored.map(|target| target.written.as_str()).collect();
     check::warning_of_ignored(&ignored, *llvm.first()?)

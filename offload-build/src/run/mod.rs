@@ -9,6 +9,7 @@ mod record;
 mod runtimes;
 mod stub;
 mod unique;
+mod unused_flags;
 
 use crate::messages;
 use crate::plan::{Plan, sorted};
@@ -31,6 +32,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use unused_flags::unused_flags;
 
 /// One build of the modules of a package.
 pub(crate) struct Run<'a> {
@@ -172,7 +174,7 @@ impl<'a> Run<'a> {
         for text in &module.warnings {
             environment.report("warning", text);
         }
-        for text in stub::host_code_left_out(module)? {
+        for text in stub::host_code_left_out(module, &self.modules)? {
             environment.report("warning", &text);
         }
         if environment.variable("DOCS_RS").is_some() {
@@ -207,6 +209,10 @@ impl<'a> Run<'a> {
         let environment = self.environment;
         for skipped in &built.plan.skipped {
             environment.report("warning", &skipped.to_string());
+        }
+        let machine = built.machine.as_ref();
+        if let Some(text) = machine.and_then(|machine| unused_flags(module, machine, &built.host)) {
+            environment.report("warning", &text);
         }
         if !built.plan.skipped.is_empty() {
             environment.look_again(&self.out);

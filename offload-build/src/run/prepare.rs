@@ -33,10 +33,13 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// Adds what the compiler does not know of the targets of `module`, if that is why it failed.
     pub(crate) fn explained(&self, module: &Module, error: Error) -> Error {
-        let lacks_header = self.host.is_cross && error.to_string().contains("file not found");
-        let error = match self.host.headers_package().filter(|_| lacks_header) {
-            Some(package) => error.with_line(format_args!(
-                "hint: headers of the C library for {} are in Debian's and Ubuntu's package {package}; \
+        let text = error.to_string();
+        let language = missing_header(&text).filter(|_| self.host.is_cross);
+        let package =
+            language.and_then(|language| Some((language, self.host.headers_package(language)?)));
+        let error = match package {
+            Some((language, package)) => error.with_line(format_args!(
+                "hint: headers of the {language} library for {} are in Debian's and Ubuntu's package {package}; \
                  `flags = [\"--sysroot=DIR\"]` names others",
                 self.host.triple
             )),
@@ -53,6 +56,16 @@ impl Prepared {
             Some(why) => Error::new(format_args!("{error}\n{why}")),
             None => error,
         }
+    }
+}
+
+/// Returns the language whose header clang did not find: those of C++ have no extension, but for the one that tells its settings.
+fn missing_header(error: &str) -> Option<&'static str> {
+    let (before, _) = error.split_once("' file not found")?;
+    let (_, name) = before.rsplit_once('\'')?;
+    match !name.contains('.') || name.starts_with("bits/c++") {
+        true => Some("C++"),
+        false => Some("C"),
     }
 }
 

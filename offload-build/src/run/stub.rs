@@ -112,13 +112,21 @@ fn described(names: BTreeSet<String>) -> Vec<Described> {
     described.collect()
 }
 
-/// Warns of host code in sources of HIP and CUDA that are compiled for devices alone.
-pub(crate) fn host_code_left_out(module: &Module) -> Result<Vec<String>, Error> {
+/// Warns of host code in sources of HIP and CUDA that are compiled for devices alone, also by the other modules of the package.
+pub(crate) fn host_code_left_out(
+    module: &Module,
+    modules: &[Module],
+) -> Result<Vec<String>, Error> {
     if module.has_host_code {
         return Ok(Vec::new());
     }
     let mut warnings = Vec::new();
+    let with_host_code = modules.iter().filter(|other| other.has_host_code);
+    let compiled: Vec<&PathBuf> = with_host_code.flat_map(|other| &other.sources).collect();
     for (path, scan) in scans(module)? {
+        if compiled.iter().any(|other| other.as_path() == path) {
+            continue;
+        }
         let launch = scan.launch.iter();
         let launch = launch.map(|found| (found, "launches a kernel"));
         let functions = scan.host_functions.iter();

@@ -6,6 +6,7 @@
 use crate::compile::clang::{Compile, depfile};
 use crate::declare::module::{ImageCompression, Target};
 use crate::files;
+use crate::installed::cuda;
 use crate::process::command::Command;
 use std::path::{Path, PathBuf};
 
@@ -95,7 +96,7 @@ impl Nvcc<'_> {
         }
         // Names of anonymous namespaces, and of sources without an external name, have the number of the process otherwise.
         let is_seeded = |flag: &String| flag.contains("frandom-seed");
-        let seeds = release(self.version).is_some_and(|release| release >= SEEDS);
+        let seeds = cuda::release(self.version).is_some_and(|release| release >= SEEDS);
         if seeds && !compile.unit.is_empty() && !compile.flags.iter().any(is_seeded) {
             // A number would be taken as it is, and may be too large.
             command = command.arg(format!("-frandom-seed=u{}", compile.unit));
@@ -163,7 +164,7 @@ fn compress_options(compression: ImageCompression, version: &str) -> &'static [&
 /// Returns whether nvcc of `version` has `--compress-mode`, and so Zstandard: since CUDA 12.8 (NVIDIA's documentation of nvcc).
 #[must_use]
 pub fn has_modes(version: &str) -> bool {
-    release(version).is_none_or(|release| release >= (12, 8))
+    cuda::release(version).is_none_or(|release| release >= (12, 8))
 }
 
 /// Returns `-gencode` for each of them.
@@ -233,19 +234,11 @@ pub fn link_options(runtime: Option<&Path>, flags: &[String]) -> Vec<std::ffi::O
 /// Returns whether nvlink removes the kernels and variables that no C++ of the module uses, unless an option says otherwise.
 /// Rust launches them by their stubs. It does since CUDA 11.6.
 fn removes_kernels(version: &str) -> bool {
-    release(version).is_none_or(|release| release >= (11, 6))
+    cuda::release(version).is_none_or(|release| release >= (11, 6))
 }
 
 /// First release that was seen to know `-frandom-seed`; those from 12.0 to 12.9 were not looked at.
 const SEEDS: (u32, u32) = (13, 0);
-
-/// Returns the release in a line that nvcc and ptxas say to `--version`: `Cuda compilation tools, release 13.5, V13.5.37`.
-#[must_use]
-pub fn release(version: &str) -> Option<(u32, u32)> {
-    let (_, rest) = version.split_once("release ")?;
-    let (major, minor) = rest.split(',').next()?.split_once('.')?;
-    Some((major.trim().parse().ok()?, minor.trim().parse().ok()?))
-}
 
 #[cfg(test)]
 mod tests {

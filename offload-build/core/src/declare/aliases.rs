@@ -6,6 +6,7 @@
 use crate::declare::settings::{self, Setting, Settings};
 use crate::environment::Environment;
 use crate::error::Error;
+use std::path::Path;
 
 struct Alias {
     language: &'static str,
@@ -52,6 +53,18 @@ const ALIASES: [Alias; 4] = [
 /// The value with which sppark's build scripts, whose crates may be in the same build, do without a compiler: `NVCC=off`.
 const OFF: &str = "off";
 
+/// Caches and farms that may stand in front of a compiler.
+const LAUNCHERS: [&str; 4] = ["ccache", "sccache", "distcc", "icecc"];
+
+/// Splits the value of a variable as cc takes it (`ccache nvcc`) into a launcher and the compiler behind it.
+fn launched(value: &str) -> Option<(&str, &str)> {
+    let (launcher, compiler) = value.split_once(' ')?;
+    let name = Path::new(launcher).file_stem()?.to_str()?;
+    LAUNCHERS
+        .contains(&name)
+        .then_some((launcher, compiler.trim()))
+}
+
 /// Lays the variables that are set over the settings of the modules of their language: `language`, where the build
 /// script says it for all.
 pub fn apply(
@@ -75,10 +88,20 @@ pub fn apply(
             continue;
         };
         for module in meant {
+            let launched = launched(&value).filter(|_| alias.key == "compiler");
+            let value = match launched {
+                Some((launcher, compiler)) => {
+                    if environment.setting("launcher").is_none() {
+                        module.set("launcher", Setting::Text(launcher.to_owned()), name);
+                    }
+                    compiler
+                }
+                None => &value,
+            };
             let setting = match key.form {
-                settings::Form::List => Setting::List(list(&value, called, module.list(key.name))),
+                settings::Form::List => Setting::List(list(value, called, module.list(key.name))),
                 form => form
-                    .parse(&value)
+                    .parse(value)
                     .map_err(|problem| Error::new(format_args!("{name}: {problem}")))?,
             };
             module.set(alias.key, setting, name);
@@ -214,6 +237,10 @@ mod tests {
             applied("cuda", &compilers).text("compiler"),
             Some("clang++")
         );
+        let launched = applied("cuda", &[("NVCC", "/usr/bin/ccache nvcc")]);
+        assert_eq!(launched.text("compiler"), Some("nvcc"));
+        assert_eq!(launched.text("launcher"), Some("/usr/bin/ccache"));
+        assert_eq!(launched.origin("launcher"), "NVCC");
         // Ours is closer to what is meant.
         let ours = [("OFFLOAD_TARGETS", "gfx906"), ("GPU_TARGETS", "gfx942")];
         assert_eq!(applied("hip", &ours).list("targets"), ["sm_70"]);

@@ -2,9 +2,9 @@
 //! for a link that needs it.
 
 use crate::installed::answers::Answers;
+use crate::installed::cuda;
 use crate::installed::llvm::Llvm;
 use crate::installed::llvm_tools::LlvmTools;
-use crate::installed::ptx;
 use crate::process::command::Command;
 use crate::process::install::Need;
 use crate::process::search::{NotFound, Search};
@@ -84,7 +84,7 @@ impl DeviceTools {
         let newest_ptx = || {
             let (release, ptxas) = (llvm?.release()?, ptxas.as_ref().ok()?);
             let answer = answers?.to(&Command::new(ptxas).arg("--version")).ok()?;
-            ptx::newest(release, &answer)
+            cuda::newest_ptx(release, cuda::release(&answer)?)
         };
         let processor = target.processor.split(':').next();
         let processor = processor.expect("a split text has a first part");

@@ -100,11 +100,22 @@ impl Host {
         }
     }
 
-    /// Debian's package of the C library's headers in a cross build for Linux.
-    pub fn headers_package(&self) -> Option<&'static str> {
-        match self.machine? {
-            Machine::AARCH64 => Some("libc6-dev-arm64-cross"),
-            Machine::X86_64 => Some("libc6-dev-amd64-cross"),
+    /// Debian's package of the headers of the library of `language`, `C` or `C++`, in a cross build.
+    pub fn headers_package(&self, language: &str) -> Option<&'static str> {
+        let is_cpp = language == "C++";
+        if let Some(windows) = self.windows {
+            let is_gnu = windows.is_x86_64 && windows.abi == WindowsAbi::Gnu;
+            return is_gnu.then_some(if is_cpp {
+                "g++-mingw-w64-x86-64"
+            } else {
+                "mingw-w64-x86-64-dev"
+            });
+        }
+        match (self.machine?, is_cpp) {
+            (Machine::AARCH64, false) => Some("libc6-dev-arm64-cross"),
+            (Machine::AARCH64, true) => Some("g++-aarch64-linux-gnu"),
+            (Machine::X86_64, false) => Some("libc6-dev-amd64-cross"),
+            (Machine::X86_64, true) => Some("g++-x86-64-linux-gnu"),
             _ => None,
         }
     }

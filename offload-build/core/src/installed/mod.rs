@@ -3,6 +3,7 @@
 pub mod all_processors;
 pub mod answers;
 pub mod compilers;
+pub mod cuda;
 pub mod device_libraries;
 pub mod device_tools;
 pub mod fitting_clangs;
@@ -13,7 +14,6 @@ pub mod llvm_tools;
 pub mod machine;
 pub mod native;
 pub mod path_variables;
-mod ptx;
 pub mod rocm;
 pub mod runtimes;
 pub mod rustc;

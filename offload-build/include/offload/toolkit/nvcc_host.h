@@ -1,10 +1,12 @@
 /* Included in front of CUDA code that clang compiles with a toolkit, for the host and for devices: what host code has with
-   nvcc and lacks with clang, whose own header gives `min` and `max` to device code alone.
+   nvcc and lacks with clang. nvcc includes <time.h>, and clang's own header gives `min` and `max` to device code alone.
 
-   They are templates, so a source's functions and templates of these names are preferred. The first parameter takes no type, so
+   These are templates, so a source's functions and templates of these names are preferred. The first parameter takes no type, so
    `min<int>(a, b)` is never one of them. */
 #pragma once
 #pragma clang system_header
+
+#include <time.h>
 
 #if __cplusplus >= 201103L
 template <bool> struct __offload_if {};

@@ -209,7 +209,7 @@ codes! {
     "Device code that no wrapper registers",
     "No record in `.hipFatBinSegment` or `.nvFatBinSegment` points to this bundle or fat binary. That is right for \
      programs that load images by the module API. Otherwise its kernels cannot be started.",
-    "Check that the program loads the image, for example by hipModuleLoadData.";
+    "Check that the program loads the image, for example by hipModuleLoadData or cuModuleLoadData.";
 
     MissingKernel "OFF404" Error,
     "Host kernel without device code",

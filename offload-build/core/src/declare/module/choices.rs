@@ -2,6 +2,7 @@
 
 use crate::declare::family::Family;
 use crate::declare::language::{ArtifactKind, Container, ImageSources, Language};
+use crate::declare::module::refused_flags;
 use crate::declare::module::target::Target;
 use crate::declare::settings::{Reach, Settings, nearest};
 use crate::error::Error;
@@ -223,7 +224,7 @@ fn needs_rdc(settings: &Settings) -> bool {
 
 /// Checks that the declared compiler supports the language and the other keys, and that no option is lost.
 pub(super) fn compiler(settings: &Settings, language: Language) -> Result<(), Error> {
-    flags(settings, language)?;
+    refused_flags::check(settings, language)?;
     let family = Family::of(Path::new(settings.text("compiler").unwrap_or_default()));
     let own = match family {
         Family::Clang => return Ok(()),
@@ -258,184 +259,6 @@ pub(super) fn compiler(settings: &Settings, language: Language) -> Result<(), Er
             let problem =
                 format!("without `rdc`, `nvcc` links no libraries, but `{key}` names some");
             return Err(settings.error_at("rdc", problem));
-        }
-    }
-    Ok(())
-}
-
-/// Options of nvcc, hipcc and clang that name processors.
-const PROCESSORS: [&str; 9] = [
-    "-arch",
-    "--gpu-architecture",
-    "-gencode",
-    "--generate-code",
-    "-code",
-    "--gpu-code",
-    "--offload-arch",
-    "--cuda-gpu-arch",
-    "-fopenmp-targets",
-];
-
-/// Options that change how the outputs of several commands fit together, which are ours: what does that instead.
-const OF_WHOLE_BUILDS: [(&[&str], &str); 4] = [
-    (
-        &[
-            "-fgpu-rdc",
-            "-fno-gpu-rdc",
-            "-fcuda-rdc",
-            "-fno-cuda-rdc",
-            "-rdc",
-            "--relocatable-device-code",
-            "-dc",
-            "--device-c",
-            "-dw",
-            "--device-w",
-        ],
-        "the key `rdc` does that",
-    ),
-    (
-        &[
-            "--offload-compress",
-            "--no-offload-compress",
-            "--offload-compression-level",
-        ],
-        "the key `compress` does that",
-    ),
-    (
-        &["-flto", "--offload-new-driver", "--no-offload-new-driver"],
-        "remove it; device code with `rdc = true` is optimized as a whole anyway",
-    ),
-    (
-        &["-dlto", "--dlink-time-opt"],
-        "modules with `nvcc` link machine code; without `compiler`, clang optimizes device code with `rdc = true` as a whole",
-    ),
-];
-
-/// Options that choose what the compiler makes.
-const OUTPUTS: [&str; 15] = [
-    "-S",
-    "-E",
-    "-M",
-    "-MM",
-    "-fsyntax-only",
-    "-ptx",
-    "--ptx",
-    "-cubin",
-    "--cubin",
-    "-fatbin",
-    "--fatbin",
-    "-optix-ir",
-    "--optix-ir",
-    "-ltoir",
-    "--ltoir",
-];
-
-/// Options whose argument may be the next word, besides those that begin with `-X`.
-const WITH_ARGUMENT: [&str; 13] = [
-    "--archive-options",
-    "--compiler-options",
-    "--cudafe-options",
-    "--fatbin-options",
-    "--linker-options",
-    "--nvlink-options",
-    "--ptxas-options",
-    "-D",
-    "-I",
-    "-U",
-    "-include",
-    "-isystem",
-    "-mllvm",
-];
-
-/// Tells whether the next word is an argument of `flag`, and no option of this compiler.
-fn takes_next(flag: &str) -> bool {
-    let is_for_another =
-        flag.starts_with("-X") && !is_for_this_compiler(flag) && !flag.contains('=');
-    is_for_another || WITH_ARGUMENT.contains(&flag)
-}
-
-/// Tells whether the next word is an option of this compiler for one side. It is a word of its own behind `-Xopenmp-target=…` as well.
-fn is_for_this_compiler(flag: &str) -> bool {
-    flag.starts_with("-Xarch_") || flag.starts_with("-Xopenmp-target")
-}
-
-/// Tells whether an option of nvcc has options for compression as its argument: behind `=`, or in the next word.
-fn compresses(flag: &str, next: Option<&String>) -> bool {
-    let same_word = ["-Xfatbin", "--fatbin-options"]
-        .iter()
-        .find_map(|name| flag.strip_prefix(name));
-    let has = |options: &str| options.contains("compress");
-    same_word.is_some_and(|rest| has(rest) || rest.is_empty() && next.is_some_and(|next| has(next)))
-}
-
-/// Tells whether an option chooses a GPU, in the way that chooses a CPU of the host.
-fn is_gpu_as_cpu(flag: &str) -> bool {
-    let value = flag.strip_prefix("-march=");
-    let value = value.or_else(|| flag.strip_prefix("-mcpu="));
-    value.is_some_and(|value| value.starts_with("gfx") || value.starts_with("sm_"))
-}
-
-/// Checks `flags` of a module of `language`, and those of the tables of its targets.
-fn flags(settings: &Settings, language: Language) -> Result<(), Error> {
-    let tables = settings.list("targets").iter();
-    let tables = tables.filter_map(|target| settings.targets.get(target));
-    let mut all = std::iter::once(settings).chain(tables);
-    match language {
-        Language::Hip | Language::Cuda | Language::OpenMp => {
-            all.try_for_each(|table| flags_of(table, language))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Checks that `flags` have no options that other keys or decisions of ours undo: images for another processor would be built,
-/// and left out by the device link.
-fn flags_of(settings: &Settings, language: Language) -> Result<(), Error> {
-    let mut flags = settings.list("flags").iter();
-    while let Some(flag) = flags.next() {
-        let argument = takes_next(flag).then(|| flags.next());
-        let compresses = compresses(flag, argument.flatten());
-        if argument.is_some() && !compresses {
-            continue;
-        }
-        let name = flag.split_once('=').map_or(flag.as_str(), |(name, _)| name);
-        if PROCESSORS.contains(&name) || is_gpu_as_cpu(flag) {
-            let hint = match PROCESSORS[..2].contains(&name) {
-                true => {
-                    "\nhint: nvcc's `-arch=sm_80` is `targets = [\"sm_80\", \"compute_80\"]`: an image, and PTX for newer GPUs"
-                }
-                false => "",
-            };
-            let problem =
-                format!("`{name}` in `flags` names a processor: `targets` does that{hint}");
-            return Err(settings.error_at("flags", problem));
-        }
-        for (names, instead) in OF_WHOLE_BUILDS {
-            if names.contains(&name) {
-                let problem =
-                    format!("`{name}` in `flags` changes only a part of the build: {instead}");
-                return Err(settings.error_at("flags", problem));
-            }
-        }
-        if OUTPUTS.contains(&name) {
-            let instead = match language {
-                Language::Cuda => "`targets` does that: `compute_80` makes PTX, `sm_80` a cubin",
-                _ => "remove it",
-            };
-            let problem = format!("`{name}` in `flags` changes what the compiler makes: {instead}");
-            return Err(settings.error_at("flags", problem));
-        }
-        let reason = match name {
-            "-cudart" | "--cudart" => "the key `cudart` does that",
-            "-compress-mode" | "--compress-mode" | "-no-compress" | "--no-compress" => {
-                "the key `compress` does that"
-            }
-            _ if compresses => "the key `compress` does that",
-            _ => continue,
-        };
-        if language == Language::Cuda {
-            let problem = format!("`{name}` in `flags` has no effect: {reason}");
-            return Err(settings.error_at("flags", problem));
         }
     }
     Ok(())

@@ -23,11 +23,19 @@ pub(super) fn sources(
     for text in settings.list("sources") {
         let problem =
             |problem: String| settings.error_at("sources", format_args!("`{text}`: {problem}"));
-        let pattern = match Path::new(text).is_absolute() {
-            true => text.clone(),
-            false => format!("{}/{text}", glob::Pattern::escape(&root.to_string_lossy())),
+        // A file of that very name is meant, whatever it says as a pattern.
+        let is_plain = root.join(text).is_file();
+        let escaped = glob::Pattern::escape;
+        let named = if is_plain {
+            escaped(text)
+        } else {
+            text.clone()
         };
-        let star = first_wildcard(text);
+        let pattern = match Path::new(text).is_absolute() {
+            true => named,
+            false => format!("{}/{named}", escaped(&root.to_string_lossy())),
+        };
+        let star = first_wildcard(text).filter(|_| !is_plain);
         let folder_of_files = star.map(|star| root.join(fixed_folder(text, star)));
         let matches = glob::glob(&pattern).map_err(|error| problem(error.to_string()))?;
         let before = found.len();

@@ -2,6 +2,7 @@
 
 use crate::declare::family::Family;
 use crate::declare::module::Module;
+use crate::declare::module::refused_option;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::files::real_path;
@@ -43,6 +44,7 @@ pub fn find(
             module.name
         )));
     };
+    check_added_flags(module, environment)?;
     let host = host_compiler(module, environment, search)?;
     let real = real_path(&program).unwrap_or_else(|| program.clone());
     let root = real.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
@@ -73,14 +75,36 @@ pub fn find(
     })
 }
 
+/// Variables with flags that nvcc adds to each command.
+const ADDED_FLAGS: [&str; 2] = ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"];
+
+/// Checks that these variables change nothing that must be known here, as `flags` may not.
+fn check_added_flags(module: &Module, environment: &Environment) -> Result<(), Error> {
+    for variable in ADDED_FLAGS {
+        let flags = environment.variable(variable).unwrap_or_default();
+        let flags: Vec<String> = flags.split_whitespace().map(str::to_owned).collect();
+        if let Some((name, why)) = refused_option(&flags, module.language) {
+            return Err(Error::new(format_args!(
+                "{variable}: `{name}` {why} [OFF500]"
+            )));
+        }
+        let mut flags = flags.iter();
+        if let Some(name) = flags.find(|flag| ["-G", "--device-debug"].contains(&flag.as_str())) {
+            return Err(Error::new(format_args!(
+                "{variable}: `{name}` reaches only some commands: OFFLOAD_FLAGS and `flags` do that [OFF500]"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Returns the compiler that nvcc runs for the host's side; nothing if only nvcc knows it.
 fn host_compiler(
     module: &Module,
     environment: &Environment,
     search: &Search,
 ) -> Result<Option<PathBuf>, Error> {
-    let variables = ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"];
-    let added = variables.map(|name| environment.variable(name).unwrap_or_default());
+    let added = ADDED_FLAGS.map(|name| environment.variable(name).unwrap_or_default());
     let is_added = added.iter().any(|flags| {
         flags
             .split_whitespace()
