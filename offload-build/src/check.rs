@@ -111,7 +111,8 @@ pub fn check<'d, R: ReadAt<'d>>(
     if image.read_at(4, 1) != Some(&[CLASS_64]) {
         return Err(not_elf(&"it is not of 64 bits"));
     }
-    check_header(file.machine, file.flags, triple, id)?;
+    let header = (file.machine, file.flags, file.abi_version);
+    check_header(header, triple, id)?;
     if entries.is_empty() {
         return Ok(());
     }
@@ -156,19 +157,18 @@ pub fn warning_of_ignored(targets: &[&str], release: u32) -> Option<String> {
 /// `EI_CLASS` of 64-bit files.
 const CLASS_64: u8 = 2;
 
-/// Checks the machine and the processor of an image by two fields of its header, `e_machine` and `e_flags`.
+/// Checks the machine and the processor of an image by three fields of its header, `e_machine`, `e_flags` and `EI_ABIVERSION`.
 ///
 /// # Errors
 ///
 /// When they are another target's.
 pub(crate) fn check_header(
-    found: u16,
-    e_flags: u32,
+    (found, e_flags, abi_version): (u16, u32, u8),
     triple: &Triple,
     id: &TargetId,
 ) -> Result<(), CheckError> {
     machine(found, triple)?;
-    flags(e_flags, triple, id)
+    flags(e_flags, abi_version, triple, id)
 }
 
 /// Checks that an image is PTX for the processor, has what the host registers, and defines what it uses.
@@ -218,7 +218,7 @@ fn machine(found: u16, triple: &Triple) -> Result<(), CheckError> {
     }
 }
 
-fn flags(found: u32, triple: &Triple, id: &TargetId) -> Result<(), CheckError> {
+fn flags(found: u32, abi_version: u8, triple: &Triple, id: &TargetId) -> Result<(), CheckError> {
     let wrong = |expected: String| Err(CheckError::Flags { found, expected });
     let processor = id.processor();
     if triple.is_amdgpu() {
@@ -243,11 +243,9 @@ fn flags(found: u32, triple: &Triple, id: &TargetId) -> Result<(), CheckError> {
         let digits = processor
             .trim_start_matches("sm_")
             .trim_end_matches(['a', 'f']);
-        if let Ok(number) = digits.parse::<u32>() {
-            // Bits 0-7 up to the ABI of CUDA 12, bits 8-15 since.
-            if found & 0xff != number && (found >> 8) & 0xff != number {
-                return wrong(format!("{processor} (in bits 0-7 or 8-15)"));
-            }
+        let number = digits.parse::<u8>();
+        if number.is_ok_and(|number| elf_flags::nvidia_number(found, abi_version) != number) {
+            return wrong(format!("{processor} (in bits 0-7 or 8-15)"));
         }
     }
     Ok(())
@@ -324,15 +322,12 @@ mod tests {
             ),
             "ok"
         );
-        assert_eq!(
-            result(
-                &image(190, 0x0600_5004),
-                "nvptx64-nvidia-cuda",
-                "sm_80",
-                &[]
-            ),
-            "ok"
-        );
+        let mut newer = image(190, 0x0600_5004);
+        newer[8] = 8;
+        assert_eq!(result(&newer, "nvptx64-nvidia-cuda", "sm_80", &[]), "ok");
+        // Of PTX for sm_80.
+        let later = image(190, 0x0050_0556);
+        assert_eq!(result(&later, "nvptx64-nvidia-cuda", "sm_86", &[]), "ok");
     }
 
     #[test]

@@ -93,7 +93,10 @@ fn results(package: &Package) -> Vec<Vec<u8>> {
 /// How often the compiler preprocessed or compiled a source.
 fn compiles(package: &Package) -> usize {
     let starts = fs::read_to_string(package.at("starts")).unwrap_or_default();
-    let is_compile = |line: &&str| line.contains(" -c ") || line.contains(" -E ");
+    // One asks only which commands there would be.
+    let is_question = |line: &str| line.contains(" -### ");
+    let is_compile =
+        |line: &&str| (line.contains(" -c ") || line.contains(" -E ")) && !is_question(line);
     starts.lines().filter(is_compile).count()
 }
 

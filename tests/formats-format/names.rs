@@ -195,7 +195,10 @@ fn reads_targets_from_elf_headers_as_clang_writes_them() {
             let machine = u16::from_le_bytes([header[0x12], header[0x13]]);
             let flags = u32::from_le_bytes(header[0x30..0x34].try_into().unwrap());
             assert_eq!(target_id_of(machine, flags, header[8]), Some(id));
-            assert_eq!(processor_of(machine, flags).as_deref(), Some(row.name()));
+            assert_eq!(
+                processor_of(machine, flags, header[8]).as_deref(),
+                Some(row.name())
+            );
             assert_eq!(
                 amd_machine(row.name()),
                 Some(flags & 0xff),

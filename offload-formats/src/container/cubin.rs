@@ -15,14 +15,6 @@ const READS_NEWER: [u32; 3] = [21, 1, 2];
 
 const EM_CUDA: [u8; 2] = 190_u16.to_le_bytes();
 
-/// Returns the processor in the flags of a cubin, such as 80 for `sm_80`; `os_abi` is its `EI_OSABI`.
-pub(crate) fn processor(os_abi: u8, flags: u32) -> u32 {
-    match os_abi {
-        NEWER => (flags >> 8) & 0xff,
-        _ => flags & 0xff,
-    }
-}
-
 /// `EI_OSABI` of the newer format.
 const NEWER: u8 = 0x41;
 
@@ -64,12 +56,5 @@ mod tests {
         for llvm in [&[21, 1, 2][..], &[22], &[22, 1, 8]] {
             assert!(!is_ignored(NEWER_ONE, llvm), "{llvm:?}");
         }
-    }
-
-    #[test]
-    fn reads_the_processor() {
-        // `e_flags` of the same images.
-        assert_eq!(processor(0x33, 0x005a_055a), 90);
-        assert_eq!(processor(0x41, 0x0600_7802), 120);
     }
 }

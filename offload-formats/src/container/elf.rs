@@ -56,6 +56,8 @@ pub struct Elf<'d, R> {
     pub machine: u16,
     /// Flags, which depend on `machine` (`e_flags`).
     pub flags: u32,
+    /// Version of the format for `machine` (`EI_ABIVERSION`).
+    pub abi_version: u8,
     data: R,
     range: Range<u64>,
     header: &'d [u8],
@@ -180,6 +182,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
             file_type: header.e_type(endian).0,
             machine: header.e_machine(endian).0,
             flags: header.e_flags(endian).0,
+            abi_version: header.e_ident().abi_version,
             header: bytes
                 .get(..size_of::<H>())
                 .expect("the file header is complete"),

@@ -4,7 +4,6 @@
 //! compression. With compression only the compressed bytes and their sizes may differ. Like `fatbinary`, this module
 //! removes comments and blanks from PTX.
 
-use crate::container::cubin::processor;
 use crate::container::elf::{Elf, ElfError};
 use crate::format::bytes::{Field, ReadAt};
 use crate::format::fatbin::{
@@ -13,6 +12,7 @@ use crate::format::fatbin::{
 };
 use crate::format::pieces::Piece;
 use crate::format::ptx;
+use crate::names::elf_flags::nvidia_number;
 use std::fmt;
 use std::ops::Range;
 
@@ -179,20 +179,17 @@ impl<'d, R: ReadAt<'d>> FatbinImage<'_, R> {
     fn cubin(&self, number: u32, index: usize) -> Result<EncodedImage, FatbinProblem> {
         let range = 0..self.image.size().unwrap_or(0);
         let cubin = Elf::parse(self.image, range.clone()).map_err(FatbinProblem::Elf)?;
-        // 64-bit and little-endian; then the OS and version of the ABI.
-        let Some(&[2, 1, _, abi, abi_version]) = self.image.read_at(4, 5) else {
-            return Err(FatbinProblem::Machine);
-        };
-        if cubin.machine != EM_CUDA {
+        // 64-bit and little-endian.
+        if cubin.machine != EM_CUDA || self.image.read_at(4, 2) != Some(&[2, 1]) {
             return Err(FatbinProblem::Machine);
         }
-        let found = processor(abi, cubin.flags);
+        let found = nvidia_number(cubin.flags, cubin.abi_version).into();
         if found != number {
             return Err(FatbinProblem::OtherProcessor { found });
         }
         let mut entry = EncodedImage {
             kind: CUBIN,
-            code: (abi_version.into(), 1),
+            code: (cubin.abi_version.into(), 1),
             options: Vec::new(),
             flags: 0,
             image: Piece::Copy {

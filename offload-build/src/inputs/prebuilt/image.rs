@@ -40,6 +40,7 @@ enum ImageContent {
     Elf {
         machine: u16,
         flags: u32,
+        abi_version: u8,
         is_linked: bool,
     },
     /// PTX for this processor.
@@ -119,9 +120,11 @@ impl PrebuiltImage {
                 ImageContent::Elf {
                     machine,
                     flags,
+                    abi_version,
                     is_linked,
                 } => {
-                    let checked = check::check_header(*machine, *flags, &target.triple, &target.id);
+                    let header = (*machine, *flags, *abi_version);
+                    let checked = check::check_header(header, &target.triple, &target.id);
                     !target.is_ptx && *is_linked && checked.is_ok()
                 }
                 ImageContent::Ptx(processor) => target.is_ptx && processor == wanted.arch,
@@ -181,6 +184,7 @@ impl ImageContent {
             Magic::Elf => Elf::parse(data, range).map_or(Self::Other, |elf| Self::Elf {
                 machine: elf.machine,
                 flags: elf.flags,
+                abi_version: elf.abi_version,
                 is_linked: [object::elf::ET_EXEC.0, object::elf::ET_DYN.0].contains(&elf.file_type),
             }),
             Magic::Bitcode => Self::Bitcode,
@@ -200,7 +204,12 @@ impl ImageContent {
 impl fmt::Display for PrebuiltImage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let processor = match &self.content {
-            ImageContent::Elf { machine, flags, .. } => processor_of(*machine, *flags),
+            ImageContent::Elf {
+                machine,
+                flags,
+                abi_version,
+                ..
+            } => processor_of(*machine, *flags, *abi_version),
             ImageContent::Ptx(processor) => Some(processor.clone()),
             _ => None,
         };

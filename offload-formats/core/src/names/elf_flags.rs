@@ -85,18 +85,31 @@ pub fn amd_machine(processor: &str) -> Option<u32> {
     row.map(|(_, number)| (*number).into())
 }
 
-/// Returns the processor of an image with these `e_machine` and `e_flags`; `None` for CPUs, and for unknown GPUs.
+/// Returns the processor of an image with these `e_machine`, `e_flags` and `EI_ABIVERSION`; `None` for CPUs, and for unknown GPUs.
 #[must_use]
-pub fn processor_of(machine: u16, flags: u32) -> Option<String> {
-    let [low, second, third, _] = flags.to_le_bytes();
+pub fn processor_of(machine: u16, flags: u32, abi_version: u8) -> Option<String> {
     match machine {
         EM_AMDGPU => {
+            let [low, ..] = flags.to_le_bytes();
             let row = AMD_MACHINES.iter().find(|(_, number)| *number == low);
             row.map(|(name, _)| (*name).to_owned())
         }
-        EM_CUDA if low == third => Some(format!("sm_{low}")),
-        EM_CUDA => Some(format!("sm_{second}")),
+        EM_CUDA => Some(format!("sm_{}", nvidia_number(flags, abi_version))),
         _ => None,
+    }
+}
+
+/// `EI_ABIVERSION` of NVIDIA's newer format, whose `e_flags` have the processor in bits 8-15 and not in bits 0-7.
+const NVIDIA_NEWER: u8 = 8;
+
+/// Returns the number of the processor of NVIDIA's machine code, 80 for `sm_80`. In the older format bits 16-23 are that of the PTX
+/// from which it was made, which may be an older one.
+#[must_use]
+pub fn nvidia_number(flags: u32, abi_version: u8) -> u8 {
+    let [low, second, ..] = flags.to_le_bytes();
+    match abi_version {
+        ..NVIDIA_NEWER => low,
+        _ => second,
     }
 }
 
@@ -105,7 +118,7 @@ pub fn processor_of(machine: u16, flags: u32) -> Option<String> {
 /// not in the header.
 #[must_use]
 pub fn target_id_of(machine: u16, flags: u32, abi_version: u8) -> Option<String> {
-    let mut target_id = processor_of(machine, flags)?;
+    let mut target_id = processor_of(machine, flags, abi_version)?;
     if machine == EM_AMDGPU {
         for (feature, v3, v4) in [("sramecc", 9, 10), ("xnack", 8, 8)] {
             let setting = match abi_version {
@@ -129,17 +142,19 @@ mod tests {
 
     #[test]
     fn names_the_processor_of_an_image() {
-        // As `llvm-readelf-22 -h` prints the flags of images of clang 22, and of CUDA 12.4 and 13.5.
-        for (machine, flags, expected) in [
-            (224, 0x53f, Some("gfx90a")),
-            (224, 0x54c, Some("gfx942")),
-            (224, 0x5fe, None),
-            (190, 0x0050_0550, Some("sm_80")),
-            (190, 0x0600_5004, Some("sm_80")),
-            (62, 0, None),
+        // As `llvm-readelf-22 -h` prints them of images of clang 22, of ptxas 12.4 and 13.5, and of ptxas 12.4 for PTX of `sm_80`.
+        for (machine, flags, abi_version, expected) in [
+            (224, 0x53f, 4, Some("gfx90a")),
+            (224, 0x54c, 4, Some("gfx942")),
+            (224, 0x5fe, 4, None),
+            (190, 0x0050_0550, 7, Some("sm_80")),
+            (190, 0x0050_0556, 7, Some("sm_86")),
+            (190, 0x0600_5004, 8, Some("sm_80")),
+            (190, 0x0600_7802, 8, Some("sm_120")),
+            (62, 0, 0, None),
         ] {
             assert_eq!(
-                processor_of(machine, flags).as_deref(),
+                processor_of(machine, flags, abi_version).as_deref(),
                 expected,
                 "{flags:#x}"
             );

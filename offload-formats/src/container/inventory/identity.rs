@@ -147,12 +147,7 @@ impl Identity {
     }
 
     fn of_elf<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Self {
-        /// Offset of `EI_ABIVERSION`.
-        const ABI_VERSION: u64 = 8;
-        let version = Cursor::new(data, range.clone()).at(range.start.saturating_add(ABI_VERSION));
-        let version = version.clone().read(1, "ABI version").ok();
-        let version = version.and_then(|bytes| bytes.first().copied());
-        let (Ok(elf), Some(version)) = (Elf::parse(data, range), version) else {
+        let Ok(elf) = Elf::parse(data, range) else {
             return Self::of_form(ImageForm::Unknown);
         };
         let (form, triple) = match elf::Machine(elf.machine) {
@@ -166,7 +161,7 @@ impl Identity {
         Self {
             form,
             triple: Some(triple.to_owned()),
-            target_id: target_id_of(elf.machine, elf.flags, version),
+            target_id: target_id_of(elf.machine, elf.flags, elf.abi_version),
         }
     }
 

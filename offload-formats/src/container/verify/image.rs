@@ -158,7 +158,7 @@ impl<'d, R: ReadAt<'d>> CheckedImage<'_, R> {
         // The inventory does not read images of CUDA fat binaries.
         let cubin = || {
             let elf = Elf::parse(self.data, self.range.clone()).ok()?;
-            processor_of(elf.machine, elf.flags)
+            processor_of(elf.machine, elf.flags, elf.abi_version)
         };
         let own = self.image.own_target_id.clone();
         let is_cubin = self.image.form == Some(ImageForm::Cubin);

@@ -44,7 +44,7 @@ pub(crate) fn products(values: &[OsString]) -> Result<Vec<Product>, LinkError> {
         let known = MACHINES.iter().find(|(machine, _)| *machine == elf.machine);
         Ok(Product {
             triple: known.map_or("unknown", |(_, triple)| triple).to_owned(),
-            processor: processor_of(elf.machine, elf.flags).unwrap_or_default(),
+            processor: processor_of(elf.machine, elf.flags, elf.abi_version).unwrap_or_default(),
             kinds: vec![kind],
             image_kind: ImageKind::OBJECT,
             size,
