@@ -414,13 +414,23 @@ fn with_missing_tool(project: &Project) -> Option<()> {
 
 #[test]
 fn leaves_out_what_cannot_be_linked_here_and_says_so_where_asked() {
-    let Some(project) = Project::new() else {
+    let Some(mut project) = Project::new() else {
         return;
     };
     if with_missing_tool(&project).is_none() {
         return;
     }
     project.compile("main.c", &(program(&["mine"]) + &region("mine")), &[]);
+    // LLVM's wrapper fails where a tool is missing.
+    let link = project.clang(&["main.o", "-Xlinker", "sm_80.bin"]);
+    let link = without_ptxas(link).output().unwrap();
+    assert!(!link.status.success() && !project.path("a.out").exists());
+    let said = text(&link.stderr);
+    assert!(
+        said.contains("error: not all of the device code that was found can be linked [OFF806]\nnvptx64-nvidia-cuda sm_80: left out: "),
+        "{said}"
+    );
+    project.wrapper = "ours";
     let link = project.clang(&[
         "main.o",
         "-Xlinker",

@@ -60,9 +60,10 @@ pub(crate) enum LinkError {
         kind: OffloadKind,
         problem: String,
     },
-    /// No image that was found can be linked.
-    NothingLinked {
+    /// No image that was found can be linked, or not all, where that is an error.
+    Unlinkable {
         reasons: Vec<String>,
+        links_some: bool,
     },
     /// Images were left out, and an option makes that an error.
     Dropped {
@@ -112,7 +113,7 @@ impl LinkError {
             Self::Container { .. } | Self::Registration(_) => "[OFF812]",
             Self::Several(errors) => return errors.first()?.code(),
             Self::Recursion
-            | Self::NothingLinked { .. }
+            | Self::Unlinkable { .. }
             | Self::Dropped { .. }
             | Self::MixedEntries { .. }
             | Self::LargeImages { .. } => return None,
@@ -178,8 +179,13 @@ impl fmt::Display for LinkError {
                 f.write_str(&errors.join("\n"))
             }
             Self::Container { kind, problem } => write!(f, "{kind} images: {problem}"),
-            Self::NothingLinked { reasons } => {
-                let title = "none of the device code that was found can be linked [OFF806]";
+            Self::Unlinkable {
+                reasons,
+                links_some,
+            } => {
+                let part = if *links_some { "not all" } else { "none" };
+                let title =
+                    format!("{part} of the device code that was found can be linked [OFF806]");
                 write!(f, "{title}\n{}", reasons.join("\n"))
             }
             Self::Dropped { images } => {

@@ -168,6 +168,8 @@ impl Link<'_> {
         let found: Vec<_> = jobs.iter().map(find).collect();
         let mut links = Vec::new();
         let mut reasons = Vec::new();
+        // As LLVM's wrapper, which only shows commands of tools that are missing.
+        let needs_all = self.is_llvm() && !self.actions.are_dry();
         for (job, tools) in jobs.into_iter().zip(found) {
             match planner.plan(job, tools) {
                 Ok(link) => {
@@ -177,13 +179,19 @@ impl Link<'_> {
                 Err(missing) => {
                     // The only message of a successful link: a requested target is lost.
                     let reason = note_missing(report, &missing);
-                    say::warning(&self.tool.to_string_lossy(), &reason);
+                    if !needs_all {
+                        say::warning(&self.tool.to_string_lossy(), &reason);
+                    }
                     reasons.push(reason);
                 }
             }
         }
-        if links.is_empty() && !reasons.is_empty() {
-            return Err(LinkError::NothingLinked { reasons });
+        if !reasons.is_empty() && (links.is_empty() || needs_all) {
+            let links_some = !links.is_empty();
+            return Err(LinkError::Unlinkable {
+                reasons,
+                links_some,
+            });
         }
         let left_out: Vec<String> = report
             .left_out()
