@@ -45,6 +45,7 @@ mod project;
 mod prune;
 mod selection;
 mod size;
+mod target_name;
 mod text;
 mod unpacker;
 mod verify;

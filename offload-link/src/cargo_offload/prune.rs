@@ -25,7 +25,7 @@ use offload_formats::format::unpacked::Scratch;
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::inputs::{InputLine, OpenInput, Origin};
 use crate::cargo_offload::limit_option::LimitOption;
-use crate::cargo_offload::text;
+use crate::cargo_offload::{target_name, text};
 use crate::decompressed::DecompressionLimit;
 use crate::{decompressed, files, json as json_text, say};
 use report::{PruneDocument, PruneReport};
@@ -49,12 +49,12 @@ Examples:
 )]
 pub(super) struct PruneLine {
     /// Targets whose images are kept.
-    #[arg(long, value_name = "TARGETS", value_delimiter = ',')]
+    #[arg(long, value_name = "TARGETS", value_delimiter = ',', value_parser = target_name::parse)]
     keep: Vec<String>,
     /// Targets whose images are removed.
-    #[arg(long, value_name = "TARGETS", value_delimiter = ',')]
+    #[arg(long, value_name = "TARGETS", value_delimiter = ',', value_parser = target_name::parse)]
     drop: Vec<String>,
-    /// Keep or drop PTX, which runs on GPUs without an image of their own.
+    /// Keep or drop PTX, which runs on GPUs without an image of their own. Where a kept GPU has nothing else, it stays.
     #[arg(long, value_name = "WHAT", default_value = "keep")]
     ptx: PtxOption,
     /// The new file, or with -r the new folder, which gets a copy of all other files, too; only for one input.
@@ -261,7 +261,7 @@ impl Pruner<'_> {
             say::warning(
                 "cargo offload prune",
                 &format!(
-                    "{name}: {units} without images: bundles or fat binaries for other targets only"
+                    "{name}: {units} without images: none was for a kept target, and their kernels cannot start"
                 ),
             );
         }

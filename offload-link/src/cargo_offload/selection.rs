@@ -6,6 +6,7 @@ use offload_formats::names::TargetId;
 use super::error::CargoOffloadError;
 use super::image_text;
 use super::kernels::{FileKernels, is_called};
+use super::target_name;
 
 /// Options that select images; without them all images are selected.
 #[derive(Debug, clap::Args)]
@@ -14,7 +15,7 @@ pub(super) struct SelectionOptions {
     #[arg(long = "index", value_name = "NUMBER", value_delimiter = ',', value_parser = IndexRange::parse)]
     indices: Vec<IndexRange>,
     /// Target: a processor such as gfx90a, a target ID such as gfx90a:xnack+, or a triple.
-    #[arg(long = "target", value_name = "TARGET", value_delimiter = ',')]
+    #[arg(long = "target", value_name = "TARGET", value_delimiter = ',', value_parser = target_name::parse)]
     targets: Vec<String>,
     /// Kind: hip, cuda, openmp or sycl.
     #[arg(long = "kind", value_name = "KIND", value_delimiter = ',')]

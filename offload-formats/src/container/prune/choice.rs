@@ -70,7 +70,7 @@ pub enum PtxChoice {
     /// Keep all PTX.
     #[default]
     Keep,
-    /// Drop all PTX.
+    /// Drop PTX, but for what is all that a kept processor has.
     Drop,
 }
 
@@ -142,7 +142,19 @@ impl PruneChoice {
     pub(super) fn keeps_binary_entry(&self, arch: &str, is_ptx: bool, processors: &[&str]) -> bool {
         let is_named = self.names.iter().any(|name| is_named(arch, name));
         match self.mode {
-            _ if is_ptx && self.ptx == PtxChoice::Drop => false,
+            ChoiceMode::Keep if is_ptx && self.ptx == PtxChoice::Drop => {
+                // `processors` do not tell which images are PTX.
+                let others = processors.iter().copied().filter(|other| *other != arch);
+                let (cubins, ptx) = (others.collect::<Vec<_>>(), [arch]);
+                self.needs_ptx(
+                    arch,
+                    &NvidiaImages {
+                        cubins: &cubins,
+                        ptx: &ptx,
+                    },
+                )
+            }
+            ChoiceMode::Drop if is_ptx && self.ptx == PtxChoice::Drop => false,
             ChoiceMode::Recompress(_) => true,
             ChoiceMode::Drop => !is_named,
             ChoiceMode::Keep => {
@@ -154,16 +166,34 @@ impl PruneChoice {
         }
     }
 
+    /// Tells whether a kept processor has no cubin among `all`, and the driver would compile the PTX for `processor` for it.
+    fn needs_ptx(&self, processor: &str, all: &NvidiaImages<'_>) -> bool {
+        let has_cubin = |wanted: &String| {
+            let mut cubins = all.cubins.iter();
+            cubins.any(|cubin| is_named(cubin, wanted) || may_run(cubin, wanted, all.cubins))
+        };
+        let mut names = self.names.iter();
+        names.any(|wanted| !has_cubin(wanted) && is_compiled_for(processor, wanted, all.ptx))
+    }
+
     /// Tells for each image of a fat binary whether it is kept.
     pub(super) fn keeps_fatbin(&self, entries: &[FatbinEntry]) -> Vec<bool> {
         let cubins = entries
             .iter()
             .filter(|entry| entry.kind == FatbinKind::Cubin);
         let cubins: Vec<&str> = cubins.map(|entry| entry.processor.as_str()).collect();
+        let ptx = entries.iter().filter(|entry| entry.kind == FatbinKind::Ptx);
+        let ptx: Vec<&str> = ptx.map(|entry| entry.processor.as_str()).collect();
+        let all = NvidiaImages {
+            cubins: &cubins,
+            ptx: &ptx,
+        };
         let kept = entries.iter().map(|entry| match (entry.kind, self.mode) {
             (_, ChoiceMode::Recompress(_)) => true,
-            (FatbinKind::Ptx, _) if self.ptx == PtxChoice::Drop => false,
-            (FatbinKind::Ptx, ChoiceMode::Keep) => true,
+            (FatbinKind::Ptx, ChoiceMode::Keep) => {
+                self.ptx == PtxChoice::Keep || self.needs_ptx(&entry.processor, &all)
+            }
+            (FatbinKind::Ptx, ChoiceMode::Drop) if self.ptx == PtxChoice::Drop => false,
             (FatbinKind::Ptx, ChoiceMode::Drop) => {
                 let name = entry.processor.replacen("sm_", "compute_", 1);
                 !self.names.iter().any(|wanted| is_named(&name, wanted))
@@ -182,6 +212,12 @@ impl PruneChoice {
         });
         kept.collect()
     }
+}
+
+/// Processors of the images in a fat binary: those of cubins, and those that PTX was made for.
+struct NvidiaImages<'a> {
+    cubins: &'a [&'a str],
+    ptx: &'a [&'a str],
 }
 
 /// Tells whether a name stands for a target ID or processor.
@@ -242,6 +278,24 @@ fn may_run(processor: &str, wanted: &str, cubins: &[&str]) -> bool {
     }
 }
 
+/// Tells whether the driver compiles the PTX for `processor` for a GPU of `wanted`: the newest that is no newer than the GPU, and
+/// of PTX with a letter what is for the GPU or its family. For a pattern (`sm_9*`) that may be any PTX.
+fn is_compiled_for(processor: &str, wanted: &str, ptx: &[&str]) -> bool {
+    let Some((gpu, _)) = cubin_number(wanted) else {
+        return wanted.starts_with("sm_");
+    };
+    match cubin_number(processor) {
+        Some((number, "a")) => number == gpu,
+        Some((number, "f")) => number / 10 == gpu / 10 && number <= gpu,
+        Some((number, _)) => {
+            let others = ptx.iter().filter_map(|other| cubin_number(other));
+            let plain = others.filter(|(other, letter)| letter.is_empty() && *other <= gpu);
+            plain.map(|(other, _)| other).max() == Some(number)
+        }
+        None => false,
+    }
+}
+
 /// Returns the number and the letter of one of NVIDIA's processors: 90 and `a` of `sm_90a`.
 fn cubin_number(processor: &str) -> Option<(u32, &str)> {
     let name = processor.strip_prefix("sm_")?;
@@ -298,6 +352,31 @@ mod tests {
             let kept = all.iter().filter(|cubin| may_run(cubin, gpu, &all));
             let kept: Vec<&str> = kept.copied().collect();
             assert_eq!(kept, expected, "{gpu}");
+        }
+    }
+
+    #[test]
+    fn keeps_ptx_that_is_all_a_gpu_has() {
+        let all = NvidiaImages {
+            cubins: &["sm_80", "sm_90a"],
+            ptx: &["sm_70", "sm_80", "sm_120"],
+        };
+        for (gpu, expected) in [
+            ("sm_80", &[][..]),
+            // The cubin of sm_80 runs.
+            ("sm_86", &[]),
+            ("sm_90", &[]),
+            ("sm_75", &["sm_70"]),
+            ("sm_100", &["sm_80"]),
+            ("sm_121", &["sm_120"]),
+            ("sm_60", &[]),
+            ("sm_8*", &[]),
+            ("sm_10*", &["sm_70", "sm_80", "sm_120"]),
+            ("gfx90a", &[]),
+        ] {
+            let choice = PruneChoice::keep(vec![gpu.to_owned()], PtxChoice::Drop);
+            let kept = all.ptx.iter().filter(|ptx| choice.needs_ptx(ptx, &all));
+            assert_eq!(kept.copied().collect::<Vec<_>>(), expected, "{gpu}");
         }
     }
 
