@@ -496,21 +496,35 @@ fn shows_the_command_of_a_device_link_that_failed() {
     let calls = region("mine").replace("host = on_host();", "host = on_host() + nowhere();");
     project.compile("main.c", &(program(&["mine"]) + code + &calls), &[]);
     let link = project.clang(&["main.o", "-o", "none"]).output().unwrap();
-    let text = text(&link.stderr);
+    let first = text(&link.stderr);
     assert!(!link.status.success());
     assert!(
-        text.contains("error: device link for x86_64-pc-linux-gnu: `"),
-        "{text}"
+        first.contains("error: device link for x86_64-pc-linux-gnu: `"),
+        "{first}"
     );
-    let (reason, command) = text.split_once("\ncommand: ").unwrap();
-    assert!(reason.contains("failed (exit status: 1)\n"), "{text}");
+    let (reason, command) = first.split_once("\ncommand: ").unwrap();
+    assert!(reason.contains("failed (exit status: 1)\n"), "{first}");
     assert!(
         reason.contains("undefined reference to `nowhere'"),
-        "{text}"
+        "{first}"
     );
-    assert!(command.starts_with("/usr/bin/clang-19 "), "{text}");
+    assert!(command.starts_with("/usr/bin/clang-19 "), "{first}");
     assert!(!project.path("none").exists());
     assert_eq!(project.leftovers().len(), 0);
+    let said = |mut link: Command| text(&link.output().unwrap().stderr);
+    // What is undefined may be in an input that is not there.
+    let mut link = project.command(TOOL);
+    link.args(["main.o", "libgone.a", "-L/nowhere", "-lgone", "-o", "none"]);
+    let shown = said(link);
+    let note = "\nnote: inputs of the link that were not found: `libgone.a`, `-lgone`\n";
+    assert!(shown.contains(note), "{shown}");
+    let calls = region("mine").replace("omp target", "omp target teams");
+    project.compile("runs.c", &calls, &[]);
+    let mut relocatable = project.command(TOOL);
+    relocatable.args(["-r", "runs.o", "-o", "all.o"]);
+    let shown = said(relocatable);
+    let hint = "\nhint: the image calls OpenMP's runtime: `--device-linker=x86_64-pc-linux-gnu=-lomp` links it, also with -r\n";
+    assert!(shown.contains(hint), "{shown}");
 }
 
 #[test]

@@ -55,6 +55,11 @@ pub(crate) enum LinkError {
     },
     /// Failed device links, in their order.
     Several(Vec<LinkError>),
+    /// Failed device links, where inputs of the link are missing: they may define what is undefined.
+    MissingInputs {
+        error: Box<LinkError>,
+        names: Vec<String>,
+    },
     /// The linked images of a kind cannot be packed.
     Container {
         kind: OffloadKind,
@@ -91,6 +96,17 @@ pub(crate) enum LinkError {
 }
 
 impl LinkError {
+    /// This error of device links, with the missing inputs of the link.
+    pub(crate) fn with_missing(self, names: &[String]) -> Self {
+        match names {
+            [] => self,
+            names => Self::MissingInputs {
+                error: Box::new(self),
+                names: names.to_vec(),
+            },
+        }
+    }
+
     /// Returns the error for an input that cannot be opened.
     pub(crate) fn unopened(path: &Path, source: &io::Error) -> Self {
         Self::Input {
@@ -112,6 +128,7 @@ impl LinkError {
             Self::Io { .. } => "[OFF811]",
             Self::Container { .. } | Self::Registration(_) => "[OFF812]",
             Self::Several(errors) => return errors.first()?.code(),
+            Self::MissingInputs { error, .. } => return error.code(),
             Self::Recursion
             | Self::Unlinkable { .. }
             | Self::Dropped { .. }
@@ -157,7 +174,7 @@ impl fmt::Display for LinkError {
                 write!(f, "'{}' failed", terminal(name))
             }
             Self::DeviceLink { target, source } => {
-                let hint = device_link_hint(source);
+                let hint = device_link_hint(target, source);
                 write!(f, "device link for {target}: {source}{hint}")
             }
             Self::Image {
@@ -177,6 +194,13 @@ impl fmt::Display for LinkError {
             Self::Several(errors) => {
                 let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
                 f.write_str(&errors.join("\n"))
+            }
+            Self::MissingInputs { error, names } => {
+                let names = names.join("`, `");
+                write!(
+                    f,
+                    "{error}\nnote: inputs of the link that were not found: `{names}`"
+                )
             }
             Self::Container { kind, problem } => write!(f, "{kind} images: {problem}"),
             Self::Unlinkable {
@@ -218,15 +242,25 @@ impl fmt::Display for LinkError {
 }
 
 /// Returns what to do about a device link that fails; empty if nothing is known.
-fn device_link_hint(problem: &CommandError) -> &'static str {
-    let is_runtime = problem
-        .to_string()
-        .contains("Undefined reference to '__kmpc_");
-    match is_runtime {
-        true => {
-            "\nhint: OpenMP's device runtime is missing: add `-lomptarget.devicertl` to the link, as clang does with `-fopenmp`"
+fn device_link_hint(target: &str, problem: &CommandError) -> String {
+    let text = problem.to_string();
+    if text.contains("Undefined reference to '__kmpc_") {
+        return "\nhint: OpenMP's device runtime is missing: add `-lomptarget.devicertl` to the link, as clang does with `-fopenmp`"
+            .to_owned();
+    }
+    // GNU's linkers, and lld. A link with -r has no libraries.
+    let of_cpu = [
+        "undefined reference to `__kmpc_",
+        "undefined symbol: __kmpc_",
+    ];
+    let triple = target.split(' ').next().unwrap_or(target);
+    match of_cpu.iter().any(|words| text.contains(words)) {
+        true if !triple.starts_with("nvptx") && !triple.starts_with("amdgcn") => {
+            format!(
+                "\nhint: the image calls OpenMP's runtime: `--device-linker={triple}=-lomp` links it, also with -r"
+            )
         }
-        false => "",
+        _ => String::new(),
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct Inputs {
     pub host: Option<Machine>,
     /// The first library after `-l` that is in no folder of the command line.
     pub missing_library: Option<OsString>,
+    /// Files and libraries that are not there, as the command line names them.
+    pub missing: Vec<String>,
     pub unreadable: Vec<Unreadable>,
 }
 

@@ -68,7 +68,12 @@ impl Scan<'_> {
             Item::File { path, load, .. } => match opened(path.clone())? {
                 Some((path, file)) => self.file(path, file, at(load)),
                 // The host linker does not find such a file, either.
-                None => Ok(()),
+                None => {
+                    self.inputs
+                        .missing
+                        .push(terminal(path.as_path()).to_string());
+                    Ok(())
+                }
             },
             Item::Library {
                 name,
@@ -86,6 +91,8 @@ impl Scan<'_> {
                     self.file(path, file, at)
                 }
                 None => {
+                    let text = format!("-l{}", terminal(name.as_os_str()));
+                    self.inputs.missing.push(text);
                     if *by_letter {
                         let missing = &mut self.inputs.missing_library;
                         missing.get_or_insert_with(|| name.clone());

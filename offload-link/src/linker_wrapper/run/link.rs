@@ -88,7 +88,8 @@ impl Link<'_> {
         self.take_out_containers()?;
 
         let links = self.plan(&images, entries.clang, &workplace, report)?;
-        let made = self.make(&links, &workplace, rules)?;
+        let made = self.make(&links, &workplace, rules);
+        let made = made.map_err(|error| error.with_missing(&self.inputs.missing))?;
         let mut products = Vec::new();
         for (link, file) in links.into_iter().zip(made) {
             if link.group.kinds.is_empty() {
