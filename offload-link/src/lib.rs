@@ -54,7 +54,10 @@ pub fn cargo_offload() -> ExitCode {
         Err(error) if error.is_reported() => ExitCode::FAILURE,
         Err(error) => {
             say::error("", &error);
-            ExitCode::FAILURE
+            match error.is_usage() {
+                true => ExitCode::from(2),
+                false => ExitCode::FAILURE,
+            }
         }
     }
 }

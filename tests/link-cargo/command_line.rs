@@ -66,6 +66,26 @@ fn rejects_invalid_command_lines_with_status_2() {
         (&["offload", "inspect", "--colour=never", "x"], "'--color'"),
         (&["offload", "archive"], "Usage: cargo offload archive"),
         (&["offload", "archive", "merge", "x=y"], "--out <FILE>"),
+        (
+            &["offload", "prune", "--keep=sm80", "x", "-o", "y"],
+            "not a processor; did you mean `sm_80`?",
+        ),
+        (
+            &["offload", "extract", "x", "--target=MI300X"],
+            "did you mean `gfx942`?",
+        ),
+        (
+            &["offload", "prune", "--keep=sm_80", "x", "z", "-o", "y"],
+            "`--output` needs exactly one input",
+        ),
+        (
+            &["offload", "prune", "--keep=sm_80", "x", "-o", "-"],
+            "cannot be written to standard output",
+        ),
+        (
+            &["offload", "inspect", "--max-decompressed-size=3X", "x"],
+            "3X",
+        ),
     ] {
         let output = cargo_offload(arguments);
         let said = String::from_utf8(output.stderr).unwrap();

@@ -575,3 +575,26 @@ fn explains_each_error_by_its_section() {
     assert_eq!(json["codes"][0]["code"], "OFF601");
     assert!(json["codes"][0]["action"].is_null(), "{json}");
 }
+
+/// ptxas of CUDA 12 writes the processor of the PTX, too.
+#[test]
+fn reads_the_processor_of_cubins_that_were_made_of_older_ptx() {
+    let (Some(ptxas), Some(fatbinary)) = (
+        tool("cuda12", &["cuda-12/bin/ptxas"]),
+        tool("cuda", &["fatbinary"]),
+    ) else {
+        return;
+    };
+    let folder = Folder::new();
+    put(
+        &folder,
+        "k.ptx",
+        ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p) { ret; }\n",
+    );
+    done(&folder, &ptxas, &["-arch=sm_86", "k.ptx", "-o", "k.cubin"]);
+    let image = "--image3=kind=elf,sm=86,file=k.cubin";
+    done(&folder, &fatbinary, &["--create=k.fatbin", "-64", image]);
+    assert_eq!(codes(&folder, "k.fatbin"), [""; 0]);
+    let inspected = cargo_offload(&folder, &["inspect", "k.cubin"]);
+    assert!(text(&inspected.stdout).contains(" sm_86 "), "{inspected:?}");
+}

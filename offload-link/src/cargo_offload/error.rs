@@ -16,6 +16,8 @@ pub(crate) struct CargoOffloadError {
 enum ErrorReport {
     /// Print the message.
     Print,
+    /// Print the message: the command line is invalid.
+    Usage,
     /// Nothing: the message was printed.
     Printed,
     /// Nothing: nobody reads the output any more, as in `cargo offload inspect … | head`.
@@ -28,6 +30,19 @@ impl CargoOffloadError {
             message: problem.to_string(),
             report: ErrorReport::Print,
         }
+    }
+
+    /// Returns the error of an invalid command line.
+    pub(crate) fn usage(problem: impl fmt::Display) -> Self {
+        Self {
+            report: ErrorReport::Usage,
+            ..Self::new(problem)
+        }
+    }
+
+    /// Tells whether the command line is invalid.
+    pub(crate) fn is_usage(&self) -> bool {
+        self.report == ErrorReport::Usage
     }
 
     /// Returns the error for an input that could not be read; parsers would call it damaged or empty.

@@ -19,6 +19,6 @@ impl LimitOption {
     /// Fails if the value is not a size.
     pub(super) fn value(&self) -> Result<DecompressionLimit, CargoOffloadError> {
         let limit = decompressed::limit(self.max_decompressed_size.as_deref());
-        limit.map_err(CargoOffloadError::new)
+        limit.map_err(CargoOffloadError::usage)
     }
 }

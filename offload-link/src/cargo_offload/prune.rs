@@ -93,11 +93,16 @@ pub(super) fn run(line: &PruneLine, out: &mut impl Write) -> Result<(), CargoOff
     };
     let tree = match (&line.output, &line.input.files[..]) {
         (None, _) => None,
+        (Some(to), _) if to.as_os_str() == "-" => {
+            return Err(CargoOffloadError::usage(
+                "prune: `--output -`: the new file cannot be written to standard output, which has the report\nhint: name a file",
+            ));
+        }
         (Some(to), [from]) => {
             (from.is_dir() && line.input.recursive).then_some(PrunedTree { from, to })
         }
         (Some(_), _) => {
-            return Err(CargoOffloadError::new(
+            return Err(CargoOffloadError::usage(
                 "prune: `--output` needs exactly one input\nhint: `--in-place` replaces several files",
             ));
         }

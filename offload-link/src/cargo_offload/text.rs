@@ -33,10 +33,9 @@ pub(super) fn size(bytes: u64) -> String {
 
 /// Returns a share in percent, such as `14 %`, or `0.3 %` below 1 %.
 pub(super) fn share(part: u64, whole: u64) -> String {
-    if whole == 0 {
-        return String::new();
-    }
-    let tenths = u128::from(part) * 1000 / u128::from(whole);
+    let tenths = (u128::from(part) * 1000)
+        .checked_div(u128::from(whole))
+        .unwrap_or(0);
     match tenths {
         0..10 => format!("0.{tenths} %"),
         _ => format!("{} %", tenths / 10),

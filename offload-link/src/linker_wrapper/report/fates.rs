@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::files;
 use crate::json;
 use crate::linker_wrapper::error::LinkError;
+use crate::options::near;
 use crate::platform;
 
 /// An image with its fate.
@@ -201,10 +202,14 @@ fn parse_request(request: &OsStr) -> Result<(bool, Option<PathBuf>), LinkError> 
             _ => {}
         }
     }
-    if bytes.is_empty() {
-        return Err(LinkError::Option(
-            "--report: expected `text` or `json`, optionally followed by `:<file>`".into(),
-        ));
+    // Nobody gives a report such a name.
+    let word = bytes.split(|byte| *byte == b':').next().unwrap_or_default();
+    let is_misspelled = |name: &[u8]| near::distance(word, name) <= 1;
+    if bytes.is_empty() || [&b"text"[..], b"json"].into_iter().any(is_misspelled) {
+        return Err(LinkError::Option(format!(
+            "--report: `{}`: expected `text` or `json`, optionally followed by `:<file>`, or a file",
+            terminal(request)
+        )));
     }
     Ok((false, Some(request.into())))
 }
@@ -404,9 +409,12 @@ mod tests {
             let (json, file) = parse_request(request.as_ref()).unwrap();
             assert_eq!((json, file), (expected.0, expected.1.map(PathBuf::from)));
         }
-        assert_eq!(
-            parse_request("".as_ref()).unwrap_err().to_string(),
-            "--report: expected `text` or `json`, optionally followed by `:<file>`"
-        );
+        for request in ["", "jso:r", "test", "text:"] {
+            let error = parse_request(request.as_ref()).unwrap_err().to_string();
+            let expected = format!(
+                "--report: `{request}`: expected `text` or `json`, optionally followed by `:<file>`, or a file"
+            );
+            assert_eq!(error, expected);
+        }
     }
 }
