@@ -11,6 +11,13 @@ use offload_formats::registration;
 
 use crate::files::ReadFailure;
 
+/// Titles of errors about images that are not linked.
+pub(crate) const NONE_LINKED: &str =
+    "none of the device code that was found can be linked [OFF806]";
+pub(crate) const NOT_ALL_LINKED: &str =
+    "not all of the device code that was found can be linked [OFF806]";
+pub(crate) const DROPPED: &str = "some images were not linked (-Werror=dropped-image) [OFF805]";
+
 /// An error, printed as one message with its cause.
 #[derive(Debug)]
 pub(crate) enum LinkError {
@@ -65,14 +72,10 @@ pub(crate) enum LinkError {
         kind: OffloadKind,
         problem: String,
     },
-    /// No image that was found can be linked, or not all, where that is an error.
-    Unlinkable {
+    /// Images that are not linked, where that is an error: its title, and a reason for each.
+    NotLinked {
+        title: &'static str,
         reasons: Vec<String>,
-        links_some: bool,
-    },
-    /// Images were left out, and an option makes that an error.
-    Dropped {
-        images: Vec<String>,
     },
     /// Offload entries of two objects in one section have different layouts.
     MixedEntries {
@@ -130,8 +133,7 @@ impl LinkError {
             Self::Several(errors) => return errors.first()?.code(),
             Self::MissingInputs { error, .. } => return error.code(),
             Self::Recursion
-            | Self::Unlinkable { .. }
-            | Self::Dropped { .. }
+            | Self::NotLinked { .. }
             | Self::MixedEntries { .. }
             | Self::LargeImages { .. } => return None,
             // Messages of LLVM's tool.
@@ -203,19 +205,7 @@ impl fmt::Display for LinkError {
                 )
             }
             Self::Container { kind, problem } => write!(f, "{kind} images: {problem}"),
-            Self::Unlinkable {
-                reasons,
-                links_some,
-            } => {
-                let part = if *links_some { "not all" } else { "none" };
-                let title =
-                    format!("{part} of the device code that was found can be linked [OFF806]");
-                write!(f, "{title}\n{}", reasons.join("\n"))
-            }
-            Self::Dropped { images } => {
-                let title = "some images were not linked (-Werror=dropped-image) [OFF805]";
-                write!(f, "{title}\n{}", images.join("\n"))
-            }
+            Self::NotLinked { title, reasons } => write!(f, "{title}\n{}", reasons.join("\n")),
             Self::MixedEntries {
                 section,
                 first,

@@ -17,7 +17,7 @@ use crate::linker_wrapper::actions::Actions;
 use crate::linker_wrapper::choose::host_entries::HostEntries;
 use crate::linker_wrapper::choose::link_jobs::{GroupJob, link_jobs};
 use crate::linker_wrapper::choose::select::Images;
-use crate::linker_wrapper::error::LinkError;
+use crate::linker_wrapper::error::{self, LinkError};
 use crate::linker_wrapper::inputs::file::{FileKind, Inputs};
 use crate::linker_wrapper::inputs::{host_archive, host_objects};
 use crate::linker_wrapper::installed::device_programs::DevicePrograms;
@@ -188,18 +188,21 @@ impl Link<'_> {
             }
         }
         if !reasons.is_empty() && (links.is_empty() || needs_all) {
-            let links_some = !links.is_empty();
-            return Err(LinkError::Unlinkable {
-                reasons,
-                links_some,
-            });
+            let title = match links.is_empty() {
+                true => error::NONE_LINKED,
+                false => error::NOT_ALL_LINKED,
+            };
+            return Err(LinkError::NotLinked { title, reasons });
         }
         let left_out: Vec<String> = report
             .left_out()
             .map(|(line, reason)| format!("{}: {}: {reason}", line.from, line.target()))
             .collect();
         if arguments.options.dropped_image_is_error && !left_out.is_empty() {
-            return Err(LinkError::Dropped { images: left_out });
+            return Err(LinkError::NotLinked {
+                title: error::DROPPED,
+                reasons: left_out,
+            });
         }
         Ok(links)
     }
