@@ -51,7 +51,12 @@ fuzz_target!(|data: &[u8]| {
     }
     for word in image.chunks_exact(4) {
         let flags = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
-        let _ = (processor_of(190, flags), processor_of(224, flags));
+        for abi_version in [7, 8] {
+            let _ = (
+                processor_of(190, flags, abi_version),
+                processor_of(224, flags, abi_version),
+            );
+        }
     }
     let _ = kernels(&image).map_err(|error| error.to_string());
     let one = FatbinImage {
