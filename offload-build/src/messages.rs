@@ -266,8 +266,8 @@ pub(crate) fn shortened(text: &str, file: &Path) -> String {
         .rsplit_once('\n')
         .map_or(printed, |(lines, _)| lines);
     let is_ours = |line: &&str| line.starts_with("hint: ") || line.starts_with("command: ");
-    let mut ours = text[printed.len()..].lines().filter(is_ours);
-    let ours: String = ours.by_ref().map(|line| format!("\n{line}")).collect();
+    let ours = text[printed.len()..].lines().filter(is_ours);
+    let ours: String = ours.map(|line| format!("\n{line}")).collect();
     let lines = text.lines().count() - printed.lines().count();
     let rest = match files::write(file, text.as_bytes()) {
         Ok(()) => format!("all of it is in {}", file.display()),

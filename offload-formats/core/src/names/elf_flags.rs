@@ -104,6 +104,8 @@ const NVIDIA_NEWER: u8 = 8;
 
 /// Returns the number of the processor of NVIDIA's machine code, 80 for `sm_80`. In the older format bits 16-23 are that of the PTX
 /// from which it was made, which may be an older one.
+///
+/// Source: headers that ptxas 12.4, 12.9 and 13.5 wrote.
 #[must_use]
 pub fn nvidia_number(flags: u32, abi_version: u8) -> u8 {
     let [low, second, ..] = flags.to_le_bytes();

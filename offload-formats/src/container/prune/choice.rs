@@ -70,7 +70,7 @@ pub enum PtxChoice {
     /// Keep all PTX.
     #[default]
     Keep,
-    /// Drop PTX, but for what is all that a kept processor has.
+    /// Drop PTX, except where a kept processor has no cubin.
     Drop,
 }
 
