@@ -9,13 +9,13 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 fn inspect(folder: &Path, files: &[&str]) -> Output {
+    offload(folder, &[&["inspect"], files].concat())
+}
+
+fn offload(folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
-    command
-        .args(["offload", "inspect"])
-        .args(files)
-        .current_dir(folder)
-        .output()
-        .unwrap()
+    let command = command.arg("offload").args(args).current_dir(folder);
+    command.output().unwrap()
 }
 
 /// Two offload binaries: an object of five bytes, bitcode of one.
@@ -83,18 +83,24 @@ fn names_the_file_and_the_place_of_what_is_broken() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = binaries();
     std::fs::write(folder.path().join("cut.bin"), &bytes[..bytes.len() - 1]).unwrap();
-    let fails = |files: &[&str]| {
-        let output = inspect(folder.path(), files);
+    let fails = |args: &[&str]| {
+        let output = offload(folder.path(), args);
         assert_eq!(output.status.code(), Some(1));
         String::from_utf8(output.stderr).unwrap()
     };
-    let cut = fails(&["cut.bin"]);
+    let cut = fails(&["inspect", "cut.bin"]);
     assert!(
         cut.starts_with("error: cut.bin: offload binary 1: "),
         "{cut}"
     );
     assert!(cut.contains(" runs past the end at 0x"), "{cut}");
-    assert!(fails(&["none.bin"]).starts_with("error: none.bin: No such file or directory"));
+    let none = fails(&["inspect", "none.bin"]);
+    assert!(none.starts_with("error: none.bin: No such file or directory"));
+    assert_eq!(
+        fails(&["archive", "list", "cut.bin"]),
+        "error: cut.bin: expected an archive at offset 0x0\n\
+         hint: `cargo offload inspect` lists the images of programs and objects, too\n"
+    );
 }
 
 #[test]

@@ -245,10 +245,15 @@ impl Reader<'_> {
     /// Returns the error for an archive that cannot be read.
     fn not_archive(&self, source: usize, problem: &ArchiveError) -> LlvmToolError {
         let wrong = self.wrong(source, None, problem);
-        match problem {
+        match (problem, self.manner.members) {
             // LLVM reports this for any file that is not an archive.
-            ArchiveError::Magic { .. } => LlvmToolError::new("file too small to be an archive")
-                .with_hint(Some(wrong.to_string())),
+            (ArchiveError::Magic { .. }, Members::AsLlvm) => {
+                LlvmToolError::new("file too small to be an archive")
+                    .with_hint(Some(wrong.to_string()))
+            }
+            (ArchiveError::Magic { .. }, Members::All) => wrong.with_hint(Some(
+                "`cargo offload inspect` lists the images of programs and objects, too".to_owned(),
+            )),
             _ => wrong,
         }
     }

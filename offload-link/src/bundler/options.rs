@@ -7,7 +7,7 @@ use offload_formats::format::compressed_bundle::{CompressedBundleVersion, Method
 use offload_formats::names::LlvmRelease;
 
 use crate::decompressed;
-use crate::llvm_tool::LlvmToolError;
+use crate::llvm_tool::{LlvmToolError, installation};
 use crate::options::llvm::{HelpGroup, Row, Table, Takes, Value};
 
 /// Meaning of an option.
@@ -161,13 +161,12 @@ impl BundlerOptions {
         variable: impl Fn(&str) -> Option<OsString>,
         warnings: &mut Vec<String>,
     ) -> Result<Self, LlvmToolError> {
+        let release = variable(installation::VARIABLE);
+        let release = installation::of_variable(release.as_deref()).map_err(LlvmToolError::new)?;
         let mut options = Self {
-            llvm: stands_for,
+            llvm: release.unwrap_or(stands_for),
             ..Self::default()
         };
-        if let Some(release) = variable("OFFLOAD_LLVM") {
-            options.llvm = release_of(&release, "OFFLOAD_LLVM")?;
-        }
         let is_one = |value: &OsStr| value == "1";
         if variable("OFFLOAD_BUNDLER_IGNORE_ENV_VAR").is_some_and(|value| is_one(&value)) {
             return Ok(options);
@@ -267,7 +266,7 @@ impl BundlerOptions {
                 })?;
             }
             BundlerOption::Limit => self.limit = Some(lossy()),
-            BundlerOption::Llvm => self.llvm = release_of(&text, "--llvm")?,
+            BundlerOption::Llvm => self.llvm = release_of(&text)?,
             _ => {}
         }
         Ok(())
@@ -292,9 +291,9 @@ impl BundlerOptions {
     }
 }
 
-fn release_of(text: &OsStr, whose: &str) -> Result<LlvmRelease, LlvmToolError> {
+fn release_of(text: &OsStr) -> Result<LlvmRelease, LlvmToolError> {
     let release = text.to_string_lossy().parse();
-    release.map_err(|error| LlvmToolError::new(format!("{whose}: {error}")))
+    release.map_err(|error| LlvmToolError::new(format!("--llvm: {error}")))
 }
 
 #[cfg(test)]

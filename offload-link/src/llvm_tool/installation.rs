@@ -9,6 +9,33 @@ use std::path::{Path, PathBuf};
 
 use offload_formats::names::LlvmRelease;
 
+/// Variable with the release, for command lines without an option for it.
+pub(crate) const VARIABLE: &str = "OFFLOAD_LLVM";
+
+/// Returns the release for a tool started as `path`: from the variable, or as [`stands_for`] has it.
+///
+/// # Errors
+///
+/// Fails if the variable is not a release.
+pub(crate) fn release(path: &OsStr) -> Result<LlvmRelease, String> {
+    let value = std::env::var_os(VARIABLE);
+    Ok(of_variable(value.as_deref())?.unwrap_or_else(|| stands_for(path)))
+}
+
+/// Returns the release that the value of the variable names; an empty one names none.
+///
+/// # Errors
+///
+/// Fails if it is not a release.
+pub(crate) fn of_variable(value: Option<&OsStr>) -> Result<Option<LlvmRelease>, String> {
+    let text = value.unwrap_or_default().to_string_lossy();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let release = text.parse();
+    release.map(Some).map_err(|error| format!("{VARIABLE}: {error}"))
+}
+
 /// Returns the release for a tool started as `path`: from its name (`clang-offload-bundler-19`) or from the
 /// installation around it; else 22.
 pub(crate) fn stands_for(path: &OsStr) -> LlvmRelease {

@@ -85,13 +85,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, LlvmToolError>
 
 /// Returns the default release, which determines the layout of the entry table.
 fn release(started: &Started<'_>) -> Result<LlvmRelease, LlvmToolError> {
-    match std::env::var("OFFLOAD_LLVM") {
-        Ok(text) => {
-            let release = text.parse();
-            release.map_err(|error| LlvmToolError::new(format!("OFFLOAD_LLVM: {error}")))
-        }
-        Err(_) => Ok(installation::stands_for(OsStr::new(started.path))),
-    }
+    installation::release(OsStr::new(started.path)).map_err(LlvmToolError::new)
 }
 
 /// Form of an output.

@@ -88,13 +88,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, LlvmToolError>
 
 /// Returns the default release for output formats.
 fn release(started: &Started<'_>) -> Result<LlvmRelease, LlvmToolError> {
-    match std::env::var("OFFLOAD_LLVM") {
-        Ok(text) => {
-            let release = text.parse();
-            release.map_err(|error| LlvmToolError::new(format!("OFFLOAD_LLVM: {error}")))
-        }
-        Err(_) => Ok(installation::stands_for(OsStr::new(started.path))),
-    }
+    installation::release(OsStr::new(started.path)).map_err(LlvmToolError::new)
 }
 
 fn reply(answer: Answer, started: &Started<'_>) -> String {

@@ -503,9 +503,11 @@ impl LinkerOptions {
         if let Some(release) = self.llvm {
             return Ok(release);
         }
-        if let Some(text) = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty()) {
-            let release = text.parse();
-            return release.map_err(|error| LinkError::Option(format!("{VARIABLE}: {error}")));
+        let variable = std::env::var_os(installation::VARIABLE);
+        if let Some(release) =
+            installation::of_variable(variable.as_deref()).map_err(LinkError::Option)?
+        {
+            return Ok(release);
         }
         if let Some(release) = installation::known(tool) {
             return Ok(release);
@@ -520,9 +522,6 @@ impl LinkerOptions {
         }
     }
 }
-
-/// Variable with the release, for command lines without an option for it.
-const VARIABLE: &str = "OFFLOAD_LLVM";
 
 fn joined(start: &str, value: &OsStr) -> OsString {
     let mut option = OsString::from(start);
