@@ -48,7 +48,8 @@ fn libraries_of(package: &Package, source: &str, register: &str) -> Vec<PathBuf>
     libraries
 }
 
-fn runs(package: &Package, linker: &str, libraries: &[PathBuf]) -> String {
+/// The link of the program with both libraries.
+fn link(package: &Package, linker: &str, libraries: &[PathBuf]) -> Command {
     let mut link = Command::new(linker);
     link.args(["main.c", "-o", "main", "-Wl,--whole-archive"])
         .args(libraries)
@@ -56,7 +57,11 @@ fn runs(package: &Package, linker: &str, libraries: &[PathBuf]) -> String {
         .args(["-Wl,-rpath,/usr/lib/llvm-19/lib", "-lomptarget", "-lomp"])
         .arg(support::WITHOUT_LIBLLVM)
         .current_dir(package.folder.root());
-    support::run(&mut link);
+    link
+}
+
+fn runs(package: &Package, linker: &str, libraries: &[PathBuf]) -> String {
+    support::run(&mut link(package, linker, libraries));
     support::run(
         Command::new(package.at("main"))
             .env("OMP_TARGET_OFFLOAD", "MANDATORY")
@@ -103,4 +108,33 @@ fn finds_each_modules_own_linked_variable() {
             assert_eq!(runs(&package, linker, &libraries), expected, "{register}");
         }
     }
+}
+
+/// A variable that the program has once, as `inline` ones of C++, and each image of a complete module for itself.
+#[test]
+fn refuses_a_variable_of_both_modules_that_the_program_has_once() {
+    let kernel = |variable: &str| {
+        format!(
+            "#pragma omp begin declare target\n{variable} = {{0, 3}};\n#pragma omp end declare target\nint NAME(int x) {{\n\
+             #pragma omp target map(tofrom : x)\n  x = x * 10 + table[1];\n  return x;\n}}\n"
+        )
+    };
+    let variable = kernel("__attribute__((weak)) int table[2]");
+    let Some(package) = Package::new("") else {
+        return;
+    };
+    let complete = libraries_of(&package, &variable, "complete");
+    let refused = link(&package, "cc", &complete).output().unwrap();
+    assert!(!refused.status.success());
+    let told = String::from_utf8(refused.stderr).unwrap();
+    let guard =
+        "multiple definition of `table.in_two_complete_modules.set_register_to_deferred_in_both'";
+    assert!(told.contains(guard), "{told}");
+    let deferred = libraries_of(&package, &variable, "deferred");
+    let linker = env!("CARGO_BIN_EXE_offload-link");
+    assert_eq!(runs(&package, linker, &deferred), "13 13\n");
+    // What nobody changes has the same value everywhere.
+    let constant = kernel("__attribute__((weak)) const int table[2]");
+    let complete = libraries_of(&package, &constant, "complete");
+    assert_eq!(runs(&package, "cc", &complete), "13 13\n");
 }

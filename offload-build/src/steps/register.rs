@@ -100,11 +100,18 @@ impl Registration {
             })
             .collect();
         let symbols = ImageSymbols::new(self, &anchor, size, consecutive(&packed));
+        let guards = entries.guards();
+        let mut globals = symbols.globals();
+        globals.extend(guards.iter().map(|name| Global::Bytes {
+            name,
+            offset: 0,
+            size: 0,
+        }));
         let registration = OpenMp {
             images: &blobs,
             table: entries.table(),
             section: BlobSection::Finished,
-            globals: &symbols.globals(),
+            globals: &globals,
         };
         let placement = placement(self.host.elf(), size, self.largest_usual)?;
         let object = registration.to_host_pieces(self.host, placement);
@@ -300,6 +307,17 @@ impl Entries {
                 symbols.iter().map(at).collect()
             }
         }
+    }
+
+    /// Returns a symbol for each variable that the program has once: linkers refuse a second definition. The images of two modules
+    /// would have a variable each, and only one of them would be the host's.
+    fn guards(&self) -> Vec<String> {
+        let shared = self.named.iter().filter(|(_, named)| named.is_shared);
+        shared
+            .map(|(name, _)| {
+                format!("{name}.in_two_complete_modules.set_register_to_deferred_in_both")
+            })
+            .collect()
     }
 
     /// Returns where the program reads what stands for a kernel on the host.

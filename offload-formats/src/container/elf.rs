@@ -392,6 +392,12 @@ impl ElfSection {
     pub fn allocated(&self) -> bool {
         self.flags & elf::SHF_ALLOC.0 != 0
     }
+
+    /// Returns true if programs may write to the section.
+    #[must_use]
+    pub fn writable(&self) -> bool {
+        self.flags & elf::SHF_WRITE.0 != 0
+    }
 }
 
 impl<'d> SectionNames<'d> {

@@ -33,7 +33,9 @@ pub(crate) fn of_variable(value: Option<&OsStr>) -> Result<Option<LlvmRelease>, 
         return Ok(None);
     }
     let release = text.parse();
-    release.map(Some).map_err(|error| format!("{VARIABLE}: {error}"))
+    release
+        .map(Some)
+        .map_err(|error| format!("{VARIABLE}: {error}"))
 }
 
 /// Returns the release for a tool started as `path`: from its name (`clang-offload-bundler-19`) or from the

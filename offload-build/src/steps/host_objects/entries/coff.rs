@@ -117,6 +117,8 @@ pub(crate) fn sections<'d, R: ReadAt<'d>>(
                     symbol: entry.symbol.clone(),
                     seen_as: entry.seen_as.clone(),
                     is_kernel: read.size == 0,
+                    // OpenMP has no host of this format.
+                    is_shared: false,
                 };
                 named.insert(String::from_utf8_lossy(name).into_owned(), entry);
             }

@@ -2,9 +2,12 @@
 
 use crate::steps::host_objects::entries::table::{Entries, EntryPlace, Named, no_size};
 use offload_formats::by_name::ByName;
-use offload_formats::container::elf::{Elf, ElfEntrySection, SymbolTable};
+use offload_formats::container::elf::{
+    Binding, Elf, ElfEntrySection, ElfError, ElfSection, ElfSymbol, SymbolPlace, SymbolTable,
+};
 use offload_formats::format::bytes::{Cursor, ReadAt};
 use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// Returns the offload entries of each section that has some.
@@ -12,14 +15,17 @@ pub(crate) fn sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<Entries>, String> {
-    let elf = Elf::parse(data, range);
-    let found = elf.and_then(|elf| elf.entry_sections(&elf.symbols(SymbolTable::All)?));
-    let found = found.map_err(|error| error.to_string())?;
+    let read = || {
+        let elf = Elf::parse(data, range)?;
+        let symbols = elf.symbols(SymbolTable::All)?;
+        Ok((elf.entry_sections(&symbols)?, shared(&elf, &symbols)))
+    };
+    let (found, shared) = read().map_err(|error: ElfError| error.to_string())?;
     let entries = found.into_iter().map(|found| {
         if let Some(name) = managed(&found) {
             return Err(format!("`{name}` {MANAGED}"));
         }
-        let (layout, named) = named(&found).ok_or_else(|| no_size(found.name))?;
+        let (layout, named) = named(&found, &shared).ok_or_else(|| no_size(found.name))?;
         Ok(Entries {
             section: found.name.to_owned(),
             layout,
@@ -58,8 +64,24 @@ fn managed<'d>(section: &ElfEntrySection<'d>) -> Option<std::borrow::Cow<'d, str
     })
 }
 
-/// Returns the entries of one section; `None` if no release has any of that size.
-fn named(section: &ElfEntrySection<'_>) -> Option<(EntryLayout, ByName<Named>)> {
+/// Returns the names of weak symbols in writable sections.
+fn shared<'d, R: ReadAt<'d>>(elf: &Elf<'d, R>, symbols: &[ElfSymbol<'d>]) -> HashSet<&'d [u8]> {
+    let sections = elf.sections().filter(ElfSection::writable);
+    let writable: HashSet<u32> = sections.map(|section| section.index).collect();
+    let is_shared = |symbol: &&ElfSymbol<'d>| match symbol.place {
+        SymbolPlace::Section(index) => symbol.binding == Binding::Weak && writable.contains(&index),
+        _ => false,
+    };
+    let shared = symbols.iter().filter(is_shared);
+    shared.map(|symbol| symbol.name).collect()
+}
+
+/// Returns the entries of one section; `shared` are the names of variables that the program has once. `None` if no release has
+/// entries of that size.
+fn named<'d>(
+    section: &ElfEntrySection<'d>,
+    shared: &HashSet<&'d [u8]>,
+) -> Option<(EntryLayout, ByName<Named>)> {
     let first = section.symbols.first()?;
     let layout = EntryLayout::find(section.name, first.size)?;
     let mut named = ByName::default();
@@ -77,6 +99,7 @@ fn named(section: &ElfEntrySection<'_>) -> Option<(EntryLayout, ByName<Named>)> 
             seen_as: symbol.clone(),
             symbol,
             is_kernel: entry.size == 0,
+            is_shared: entry.size != 0 && shared.contains(name),
         };
         named.insert(String::from_utf8_lossy(name).into_owned(), named_entry);
     }

@@ -38,6 +38,8 @@ pub(crate) struct Named {
     pub(crate) seen_as: String,
     /// A kernel; else a global.
     pub(crate) is_kernel: bool,
+    /// A variable that other objects may define, too, and the program has once: `inline`, or a static member of a template.
+    pub(crate) is_shared: bool,
 }
 
 impl Entries {
