@@ -211,13 +211,15 @@ fn shared_size(kernel: &Kernel) -> TokenStream {
 }
 
 /// Returns the entry. Its parameters are scalars and raw pointers only; `()` is not passed.
+///
+/// The functions in it hide those of the user's crate that have the same names: only local variables of a macro are apart.
 fn gpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
     let name = plain_name(kernel);
     // The build reads the limit from the name of this function, and links in an empty one.
     let limit = threads.map_or_else(TokenStream::new, |threads| {
         let symbol = string(&format!("__offload_threads${name}${threads}$"));
         let declared =
-            "unsafe extern \"C\" { #[link_name = $symbol] safe fn threads(); } threads();";
+            "unsafe extern \"C\" { #[link_name = $symbol] safe fn __offload_threads(); } __offload_threads();";
         fill(declared, &[("symbol", symbol)])
     });
     let values = [
@@ -240,10 +242,10 @@ fn gpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
         $visibility unsafe extern \"gpu-kernel\" fn $name($raw) {
             $attributes
             #[inline(always)]
-            fn body $body_parameters $body_block
+            fn __offload_body $body_parameters $body_block
             $limit
             let item = unsafe { ::offload_device::Item::new(::offload_device::__private::State::current()) };
-            body(&item, $joined);
+            __offload_body(&item, $joined);
         }",
         &values,
     )

@@ -66,10 +66,18 @@ impl Shape for Circle {
     }
 }
 
-/// Calls through tables of functions.
-#[kernel]
+fn threads() -> f32 {
+    0.5
+}
+
+fn body(x: f32) -> f32 {
+    x * threads()
+}
+
+/// Calls through tables of functions, and functions with names that an expansion might use.
+#[kernel(threads = 64)]
 pub fn calls(item: &Item, x: &[f32], y: Global<f32>) {
-    let x = x[item.global_index()];
+    let x = body(x[item.global_index()]) + threads();
     let (square, circle) = (Square(x), Circle(x));
     let shape: &dyn Shape = if x > 1.0 { &square } else { &circle };
     y.set(item, shape.area());
