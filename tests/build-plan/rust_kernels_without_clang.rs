@@ -285,3 +285,24 @@ fn has_the_bitcode_of_its_functions() {
          it with {version}"
     );
 }
+
+/// gfx90a has an instruction for every atomic operation; a loop of compare-exchange is what LLVM makes where the text does not say
+/// that the memory is on the GPU.
+#[test]
+fn has_an_instruction_for_every_atomic_operation() {
+    let Some(clang) = tool("llvm22", &["clang-22", "clang"]) else {
+        return;
+    };
+    let code = run(Command::new(clang)
+        .current_dir(root().join("offload-build/core/rust"))
+        .args(["--target=amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-nogpulib"])
+        .args(["-O2", "-S", "amdgpu.ll", "-o", "-"]));
+    let atomics = code.lines().map(str::trim_start);
+    let atomics: Vec<&str> = atomics
+        .filter(|line| line.starts_with("global_atomic_"))
+        .collect();
+    let is_exchange = |line: &&&str| line.starts_with("global_atomic_cmpswap");
+    // One of 4 bytes and one of 8, as the text has them.
+    assert_eq!(atomics.iter().filter(is_exchange).count(), 2, "{code}");
+    assert_eq!(atomics.len(), 28, "{code}");
+}

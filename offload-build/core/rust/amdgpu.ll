@@ -100,47 +100,47 @@ define hidden double @__offload_fma_f64(double %a, double %b, double %c) #0 {
   ret double %r
 }
 
-; Atomic operations in global memory, ordered by nothing (`Relaxed`), seen by the whole GPU. Memory for floating-point ones is on
-; the GPU: there is an instruction for it then.
+; Atomic operations in global memory, ordered by nothing (`Relaxed`), seen by the whole GPU. As in HIP, the memory is on the GPU:
+; there is an instruction for each then, and a loop of compare-exchange for most else.
 define hidden i32 @__offload_atomic_add_u32(ptr %p, i32 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw add ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4
+  %r = atomicrmw add ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i32 %r
 }
 
 define hidden i32 @__offload_atomic_min_u32(ptr %p, i32 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw umin ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4
+  %r = atomicrmw umin ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i32 %r
 }
 
 define hidden i32 @__offload_atomic_max_u32(ptr %p, i32 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw umax ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4
+  %r = atomicrmw umax ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i32 %r
 }
 
 define hidden i32 @__offload_atomic_and_u32(ptr %p, i32 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw and ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4
+  %r = atomicrmw and ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i32 %r
 }
 
 define hidden i32 @__offload_atomic_or_u32(ptr %p, i32 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw or ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4
+  %r = atomicrmw or ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i32 %r
 }
 
 define hidden i32 @__offload_atomic_xor_u32(ptr %p, i32 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw xor ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4
+  %r = atomicrmw xor ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i32 %r
 }
 
 define hidden i32 @__offload_atomic_exchange_u32(ptr %p, i32 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw xchg ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4
+  %r = atomicrmw xchg ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i32 %r
 }
 
@@ -165,25 +165,25 @@ define hidden void @__offload_atomic_store_u32(ptr %p, i32 %v) #2 {
 
 define hidden i32 @__offload_atomic_add_i32(ptr %p, i32 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw add ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4
+  %r = atomicrmw add ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i32 %r
 }
 
 define hidden i32 @__offload_atomic_min_i32(ptr %p, i32 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw min ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4
+  %r = atomicrmw min ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i32 %r
 }
 
 define hidden i32 @__offload_atomic_max_i32(ptr %p, i32 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw max ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4
+  %r = atomicrmw max ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i32 %r
 }
 
 define hidden i32 @__offload_atomic_exchange_i32(ptr %p, i32 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw xchg ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4
+  %r = atomicrmw xchg ptr addrspace(1) %g, i32 %v syncscope("agent") monotonic, align 4, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i32 %r
 }
 
@@ -201,43 +201,43 @@ define hidden void @__offload_atomic_store_i32(ptr %p, i32 %v) #2 {
 
 define hidden i64 @__offload_atomic_add_u64(ptr %p, i64 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw add ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8
+  %r = atomicrmw add ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i64 %r
 }
 
 define hidden i64 @__offload_atomic_min_u64(ptr %p, i64 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw umin ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8
+  %r = atomicrmw umin ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i64 %r
 }
 
 define hidden i64 @__offload_atomic_max_u64(ptr %p, i64 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw umax ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8
+  %r = atomicrmw umax ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i64 %r
 }
 
 define hidden i64 @__offload_atomic_and_u64(ptr %p, i64 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw and ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8
+  %r = atomicrmw and ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i64 %r
 }
 
 define hidden i64 @__offload_atomic_or_u64(ptr %p, i64 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw or ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8
+  %r = atomicrmw or ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i64 %r
 }
 
 define hidden i64 @__offload_atomic_xor_u64(ptr %p, i64 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw xor ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8
+  %r = atomicrmw xor ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i64 %r
 }
 
 define hidden i64 @__offload_atomic_exchange_u64(ptr %p, i64 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw xchg ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8
+  %r = atomicrmw xchg ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i64 %r
 }
 
@@ -262,25 +262,25 @@ define hidden void @__offload_atomic_store_u64(ptr %p, i64 %v) #2 {
 
 define hidden i64 @__offload_atomic_add_i64(ptr %p, i64 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw add ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8
+  %r = atomicrmw add ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i64 %r
 }
 
 define hidden i64 @__offload_atomic_min_i64(ptr %p, i64 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw min ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8
+  %r = atomicrmw min ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i64 %r
 }
 
 define hidden i64 @__offload_atomic_max_i64(ptr %p, i64 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw max ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8
+  %r = atomicrmw max ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i64 %r
 }
 
 define hidden i64 @__offload_atomic_exchange_i64(ptr %p, i64 %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw xchg ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8
+  %r = atomicrmw xchg ptr addrspace(1) %g, i64 %v syncscope("agent") monotonic, align 8, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret i64 %r
 }
 
@@ -304,7 +304,7 @@ define hidden float @__offload_atomic_add_f32(ptr %p, float %v) #2 {
 
 define hidden float @__offload_atomic_exchange_f32(ptr %p, float %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw xchg ptr addrspace(1) %g, float %v syncscope("agent") monotonic, align 4
+  %r = atomicrmw xchg ptr addrspace(1) %g, float %v syncscope("agent") monotonic, align 4, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret float %r
 }
 
@@ -328,7 +328,7 @@ define hidden double @__offload_atomic_add_f64(ptr %p, double %v) #2 {
 
 define hidden double @__offload_atomic_exchange_f64(ptr %p, double %v) #2 {
   %g = addrspacecast ptr %p to ptr addrspace(1)
-  %r = atomicrmw xchg ptr addrspace(1) %g, double %v syncscope("agent") monotonic, align 8
+  %r = atomicrmw xchg ptr addrspace(1) %g, double %v syncscope("agent") monotonic, align 8, !amdgpu.no.fine.grained.memory !0, !amdgpu.no.remote.memory !0
   ret double %r
 }
 
