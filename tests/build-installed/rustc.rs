@@ -514,6 +514,48 @@ fn plans_a_sysroot_and_the_crate_for_each_target() {
 }
 
 #[test]
+fn has_the_features_of_the_dependency_on_the_crate() {
+    let Some(package) = package(KEYS, &["22"]) else {
+        return;
+    };
+    rustc(&package, "new/rustc", "1.97.0", BOTH, true);
+    let name = fs::read_to_string(package.at("kernels/Cargo.toml")).unwrap();
+    let name = name.split('"').nth(1).unwrap();
+    let manifest = fs::read_to_string(package.at("Cargo.toml")).unwrap();
+    let features = format!("[features]\nwide = [\"{name}/double\"]\n");
+    let mut script = script(&package);
+    script.env("OFFLOAD_RUSTC", package.at("new/rustc"));
+    let mut features_of = |dependency: &str, keys: &str, on: bool| {
+        let dependency = format!("[dependencies]\n{name} = {{ path = \"kernels\"{dependency} }}\n");
+        package.put(
+            "Cargo.toml",
+            &format!("{manifest}{keys}{dependency}{features}"),
+        );
+        match on {
+            true => script.env("CARGO_FEATURE_WIDE", "1"),
+            false => script.env_remove("CARGO_FEATURE_WIDE"),
+        };
+        let plan = plan(&mut script);
+        let cargo = plan.lines().find(|line| line.contains("cargo rustc "));
+        let (_, options) = cargo
+            .unwrap()
+            .split_once(" --target=amdgcn-amd-amdhsa ")
+            .unwrap();
+        let (features, _) = options.split_once("--config").unwrap();
+        features.trim().to_owned()
+    };
+    assert_eq!(features_of("", "", false), "");
+    assert_eq!(features_of("", "", true), "--features=double");
+    let more = ", features = [\"fast\"], default-features = false";
+    assert_eq!(
+        features_of(more, "", true),
+        "--no-default-features --features=double,fast"
+    );
+    let keys = "features = []\ndefault-features = true\n";
+    assert_eq!(features_of(more, keys, true), "");
+}
+
+#[test]
 fn says_what_is_wrong_with_the_crate() {
     let Some(package) = package("", &["22"]) else {
         return;

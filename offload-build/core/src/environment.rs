@@ -48,6 +48,12 @@ impl Environment {
         Some(value.to_string_lossy().into_owned())
     }
 
+    /// Tells whether a cargo feature of the package is enabled.
+    pub fn has_feature(&self, feature: &str) -> bool {
+        let name = feature.to_uppercase().replace('-', "_");
+        self.cargo(&format!("CARGO_FEATURE_{name}")).is_some()
+    }
+
     /// The colors that Cargo was asked for by its variable. Cargo hands neither `--color` nor `term.color` to build scripts.
     /// It is not announced: another answer must not build again.
     pub fn colors(&self) -> Colors {

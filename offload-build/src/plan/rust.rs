@@ -27,7 +27,7 @@ const HINTS: &[(&str, &str)] = &[
     (
         "can't find crate for `std`",
         "kernels have no `std`: write `#![no_std]` at the top of the crate, and turn off the feature `std` of the crates that it \
-         depends on",
+         depends on; the key `features` names those of the crate itself",
     ),
     (
         "can't find crate for `alloc`",

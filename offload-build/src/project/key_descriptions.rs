@@ -107,13 +107,13 @@ const DESCRIPTIONS: &[Row] = &[
     ),
     (
         "features",
-        "none",
+        "those of the package's own dependency on it",
         RUST,
         "Cargo features of the crate of kernels.",
     ),
     (
         "default-features",
-        "`true`",
+        "as in the package's own dependency on it",
         RUST,
         "Default Cargo features of the crate of kernels.",
     ),

@@ -101,6 +101,7 @@ mod cases;
 mod tests {
     use super::cases::{LANGUAGES, NO_EFFECT, TABLE};
     use super::*;
+    use crate::declare::cargo_tables;
     use crate::declare::manifest::{self, Source};
     use crate::declare::module::Module;
     use crate::declare::settings::KEYS;
@@ -114,7 +115,7 @@ mod tests {
         };
         let modules = manifest::modules(source, None, "dev").map_err(|error| error.to_string())?;
         check(&modules).map_err(|error| error.to_string())?;
-        let features = manifest::features(source).unwrap();
+        let features = cargo_tables::features(source).unwrap();
         for module in &modules {
             feature(module, &features).map_err(|error| error.to_string())?;
         }
@@ -310,7 +311,7 @@ mod tests {
                 text: &text,
             };
             let modules = manifest::modules(source, None, "dev").unwrap();
-            let features = manifest::features(source).unwrap();
+            let features = cargo_tables::features(source).unwrap();
             feature(&modules[0], &features)
                 .err()
                 .map(|error| error.to_string())

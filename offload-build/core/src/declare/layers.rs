@@ -1,8 +1,8 @@
 //! The settings of each module: the manifest's layers, or what the build script starts from, then the variables.
 
-use crate::declare::effect;
 use crate::declare::manifest::{self, Source};
 use crate::declare::settings::{self, Form, KEYS, Reach, Setting, Settings, nearest};
+use crate::declare::{cargo_tables, effect};
 use crate::environment::Environment;
 use crate::error;
 use crate::error::Error;
@@ -73,7 +73,7 @@ pub fn declared_in_code(environment: &Environment, language: &str) -> Result<Vec
 }
 
 /// The package's manifest: its path and its text.
-fn manifest(environment: &Environment) -> Result<(PathBuf, String), Error> {
+pub(super) fn manifest(environment: &Environment) -> Result<(PathBuf, String), Error> {
     let path = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?).join("Cargo.toml");
     let text = std::fs::read_to_string(&path).map_err(error::io(&path))?;
     Ok((path, text))
@@ -106,7 +106,7 @@ fn overlay_variables(environment: &Environment, modules: &mut [Settings]) -> Res
 
 /// Checks that the package has the features that modules name.
 fn check_features(source: Source<'_>, modules: &[Settings]) -> Result<(), Error> {
-    let features = manifest::features(source).map_err(Error::new)?;
+    let features = cargo_tables::features(source).map_err(Error::new)?;
     modules
         .iter()
         .try_for_each(|module| effect::feature(module, &features))
@@ -169,7 +169,10 @@ fn unknown(environment: &Environment) -> Vec<(String, String)> {
 ///
 /// Cargo is asked: `exclude`, `package.workspace` and vendored packages are its to tell. Whatever runs this
 /// build script in Cargo's place has no workspaces.
-fn workspace(environment: &Environment, own: &Path) -> Result<Option<(PathBuf, String)>, Error> {
+pub(super) fn workspace(
+    environment: &Environment,
+    own: &Path,
+) -> Result<Option<(PathBuf, String)>, Error> {
     let Some(cargo) = environment.cargo("CARGO") else {
         return Ok(None);
     };

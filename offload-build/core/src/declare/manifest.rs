@@ -5,7 +5,6 @@
 
 use crate::declare::settings::{self, Form, KEYS, Reach, Setting, Settings};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use toml::Spanned;
@@ -78,79 +77,12 @@ pub fn modules(
     Ok(layered.collect())
 }
 
-/// The cargo features that `package` declares: those of `[features]`, and those that optional dependencies are.
-///
-/// # Errors
-///
-/// If the manifest is not valid TOML.
-pub fn features(package: Source<'_>) -> Result<BTreeSet<String>, ManifestError> {
-    let document = package.parse()?;
-    let document = document.get_ref();
-    let mut found = BTreeSet::new();
-    let platforms = below(document, "target")
-        .into_iter()
-        .flat_map(DeTable::values);
-    let platforms = platforms.filter_map(|value| value.get_ref().as_table());
-    for declaring in std::iter::once(document).chain(platforms) {
-        for name in ["dependencies", "build-dependencies"] {
-            for (name, value) in below(declaring, name).into_iter().flatten() {
-                let value = value.get_ref().as_table();
-                let optional = value.and_then(|value| value.get("optional")?.get_ref().as_bool());
-                if optional == Some(true) {
-                    found.insert(name.get_ref().clone().into_owned());
-                }
-            }
-        }
-    }
-    let declared = below(document, "features").into_iter().flatten();
-    found.extend(declared.map(|(name, _)| name.get_ref().clone().into_owned()));
-    Ok(found)
-}
-
-/// Parts of the manifest of a crate with a library.
-#[derive(Debug, PartialEq, Eq)]
-pub struct CrateManifest {
-    /// Name of the package.
-    pub package: String,
-    /// Name of the library, an identifier.
-    pub library: String,
-    /// Path of the library's root, relative to the manifest.
-    pub source: String,
-}
-
-impl CrateManifest {
-    /// Reads a manifest.
-    ///
-    /// # Errors
-    ///
-    /// If the manifest is not TOML or declares no package.
-    pub fn read(source: Source<'_>) -> Result<Self, ManifestError> {
-        let document = source.parse()?;
-        let text = |section: &str, name: &str| {
-            let value = below(document.get_ref(), section)?.get(name)?;
-            value.get_ref().as_str().map(str::to_owned)
-        };
-        let package = text("package", "name")
-            .ok_or_else(|| source.error(&(0..0), "expected a package, found no `package.name`"))?;
-        let library = text("lib", "name").unwrap_or_else(|| package.replace('-', "_"));
-        Ok(Self {
-            package,
-            library,
-            source: text("lib", "path").unwrap_or_else(|| "src/lib.rs".to_owned()),
-        })
-    }
-}
-
-fn below<'t, 'a>(table: &'t Table<'a>, name: &str) -> Option<&'t Table<'a>> {
-    table.get(name)?.get_ref().as_table()
-}
-
-type Table<'t> = DeTable<'t>;
+pub(super) type Table<'t> = DeTable<'t>;
 type Value<'t> = Spanned<DeValue<'t>>;
 type ModuleTable = (Range<usize>, Settings);
 
 impl<'a> Source<'a> {
-    fn parse(self) -> Result<Spanned<Table<'a>>, ManifestError> {
+    pub(super) fn parse(self) -> Result<Spanned<Table<'a>>, ManifestError> {
         Table::parse(self.text)
             .map_err(|error| self.error(&error.span().unwrap_or(0..0), error.message()))
     }
@@ -346,7 +278,7 @@ impl<'a> Source<'a> {
         value.get_ref().as_table().ok_or_else(wrong)
     }
 
-    fn error(self, span: &Range<usize>, problem: &str) -> ManifestError {
+    pub(super) fn error(self, span: &Range<usize>, problem: &str) -> ManifestError {
         ManifestError {
             place: self.place(span),
             problem: problem.to_owned(),

@@ -2,6 +2,7 @@
 //! them.
 
 pub mod aliases;
+pub mod cargo_tables;
 pub mod effect;
 pub mod family;
 pub mod language;

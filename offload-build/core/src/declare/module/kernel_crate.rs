@@ -1,7 +1,10 @@
 //! The crate of kernels of a module of `rust`.
 
-use crate::declare::manifest::{CrateManifest, Source};
+use crate::declare::cargo_tables::{CrateManifest, DependencyFeatures, dependency_features};
+use crate::declare::layers;
+use crate::declare::manifest::Source;
 use crate::declare::settings::{Reach, Setting, Settings};
+use crate::environment::Environment;
 use crate::error::{self, Error};
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
@@ -25,7 +28,12 @@ pub struct KernelCrate {
 
 impl KernelCrate {
     /// Reads the manifest of the crate that `settings` name, below the package in `root`.
-    pub fn new(settings: &Settings, module: &str, root: &Path) -> Result<Self, Error> {
+    pub fn new(
+        settings: &Settings,
+        module: &str,
+        root: &Path,
+        environment: &Environment,
+    ) -> Result<Self, Error> {
         let Some(text) = settings.text("crate") else {
             return Err(Error::new(format_args!(
                 "module `{module}` has no `crate` [OFF508]\n\
@@ -58,13 +66,14 @@ impl KernelCrate {
                 declared.source
             )));
         }
+        let (features, has_default_features) = features(settings, &declared.package, environment)?;
         Ok(Self {
             folder,
             package: declared.package,
             library: declared.library,
             source,
-            features: settings.list("features").to_vec(),
-            has_default_features: settings.flag("default-features").unwrap_or(true),
+            features,
+            has_default_features,
             rustc: rustc(settings, root),
         })
     }
@@ -103,6 +112,45 @@ impl KernelCrate {
     pub fn manifest(&self) -> PathBuf {
         self.folder.join("Cargo.toml")
     }
+}
+
+/// Returns the features of the crate `name`, and whether it has the default ones. What no key says is as in the package's own
+/// dependency on it, so that the kernels that the program launches are those of the images.
+fn features(
+    settings: &Settings,
+    name: &str,
+    environment: &Environment,
+) -> Result<(Vec<String>, bool), Error> {
+    let own = settings
+        .entry("features")
+        .map(|_| settings.list("features"));
+    let has_default = settings.flag("default-features");
+    let asked = match (own, has_default) {
+        (Some(_), Some(_)) => None,
+        _ => features_of_dependency(name, environment)?,
+    };
+    let asked = asked.unwrap_or_default();
+    let features = own.map_or_else(|| asked.features.into_iter().collect(), <[String]>::to_vec);
+    Ok((features, has_default.unwrap_or(asked.has_default)))
+}
+
+fn features_of_dependency(
+    name: &str,
+    environment: &Environment,
+) -> Result<Option<DependencyFeatures>, Error> {
+    let (path, text) = layers::manifest(environment)?;
+    let workspace = || {
+        let found = layers::workspace(environment, &path)?;
+        found.iter().for_each(|(path, _)| environment.watch(path));
+        Ok(found)
+    };
+    let package = Source {
+        file: "Cargo.toml",
+        text: &text,
+    };
+    dependency_features(package, &workspace, name, &|feature| {
+        environment.has_feature(feature)
+    })
 }
 
 /// Returns the manifests of the crates that a manifest names by `path`, in any table of dependencies.

@@ -145,10 +145,9 @@ impl Module {
 
     /// Tells whether the module that `settings` describe belongs to a cargo feature that is off.
     pub fn is_off(settings: &Settings, environment: &Environment) -> bool {
-        settings.text("feature").is_some_and(|feature| {
-            let variable = format!("CARGO_FEATURE_{}", feature.to_uppercase().replace('-', "_"));
-            environment.cargo(&variable).is_none()
-        })
+        settings
+            .text("feature")
+            .is_some_and(|feature| !environment.has_feature(feature))
     }
 
     /// Checks `settings`.
@@ -165,7 +164,7 @@ impl Module {
         let out = PathBuf::from(environment.required("OUT_DIR")?);
         let mut watched = Vec::new();
         let kernel_crate = match language {
-            Language::Rust => Some(KernelCrate::new(settings, name.as_str(), &root)?),
+            Language::Rust => Some(KernelCrate::new(settings, &name, &root, environment)?),
             _ => None,
         };
         let (sources, mut warnings) = match &kernel_crate {
