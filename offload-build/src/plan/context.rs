@@ -87,6 +87,7 @@ const ONLY_HINT: &str = "with `rdc = false` a source has only the device functio
 const INITIAL_HINT: &str = "clang fails for some arrays with fewer initial values than elements that are declared before they are \
     defined: give each element a value (`{[0 ... 15] = 0}`), or none";
 const FOR_OPENMP: &[(&str, &str)] = &[
+    UNSUPPORTED_CALL,
     // Of clang 19 and 22.
     ("Offloading entry for declare target variable", INITIAL_HINT),
     ("offloading entry for declare target variable", INITIAL_HINT),
@@ -94,6 +95,7 @@ const FOR_OPENMP: &[(&str, &str)] = &[
 
 /// Hints for headers that are missing.
 const FOR_HIP: &[(&str, &str)] = &[
+    UNSUPPORTED_CALL,
     ("fatal error: 'hipblas", ROCM_LIBRARY),
     ("fatal error: 'rocblas", ROCM_LIBRARY),
     ("fatal error: 'hipcub/", ROCM_LIBRARY),
@@ -113,8 +115,15 @@ const OTHER_CUDA: &str = "each release of CUDA has its processors: CUDA 13 begin
 pub(crate) const UNKNOWN_TO_PTXAS: (&str, &str) =
     ("is not defined for option 'gpu-name'", OTHER_CUDA);
 
+/// The hint for code that LLVM compiles to a call of a function that GPUs lack: its back end stops with a stack dump.
+pub(crate) const UNSUPPORTED_CALL: (&str, &str) = (
+    "unsupported library call operation",
+    "LLVM has no such operation for GPUs, as conversions between floats and 128-bit integers: convert a 64-bit integer",
+);
+
 /// Hints for headers that are missing, and for sources and flags that were written for nvcc.
 const FOR_CUDA: &[(&str, &str)] = &[
+    UNSUPPORTED_CALL,
     ("Unsupported gpu architecture", OTHER_CUDA),
     ("fatal error: nv/target", CCCL),
     ("fatal error: 'nv/target'", CCCL),

@@ -5,7 +5,7 @@ use crate::generate::SourceName;
 use crate::plan::code_options::CodeOptions;
 use crate::plan::context::{
     ASM_WITHOUT_OPERANDS, Context, LAUNCH_HINT, PARAMETER_SPACE, PTX_VERSION, RUNTIME_HINT,
-    UNKNOWN_TO_PTXAS, own_hint,
+    UNKNOWN_TO_PTXAS, UNSUPPORTED_CALL, own_hint,
 };
 use crate::steps::task::finish::Finish;
 use crate::steps::task::joined::{self, Joined};
@@ -238,8 +238,9 @@ impl Context<'_> {
                     PTX_VERSION,
                     PARAMETER_SPACE,
                     UNKNOWN_TO_PTXAS,
+                    UNSUPPORTED_CALL,
                 ],
-                _ => &[],
+                _ => &[UNKNOWN_TO_PTXAS, UNSUPPORTED_CALL],
             },
             redeclared: "",
         }

@@ -33,7 +33,12 @@ const HINTS: &[(&str, &str)] = &[
         "can't find crate for `alloc`",
         "kernels have no heap: use arrays, and turn off the feature `alloc` of the crates that the crate depends on",
     ),
+    ("found for type `f32` in the current scope", MATHEMATICS),
+    ("found for type `f64` in the current scope", MATHEMATICS),
 ];
+
+const MATHEMATICS: &str = "`core` has no such function of floats: write `libm::sinf(x)` with the crate `libm`, or `offload_device::sqrt` and \
+    `mul_add`";
 
 /// Stages that make the bitcode of a crate of kernels, in their order. Steps of several targets go into the same ones.
 #[derive(Debug, Default)]

@@ -232,7 +232,9 @@ impl<'d, R: ReadAt<'d>> ArchiveMembers<'d, R> {
         let missing = ArchiveError::LongName { offset };
         let name = match written {
             [b'/', b'0'..=b'9', ..] => {
-                let at = written.get(1..).and_then(decimal);
+                // GNU's thin archives leave the slash behind a name of 15 bytes in the last byte of the field.
+                let at = written.get(1..).map(|field| until(field, b' '));
+                let at = at.and_then(decimal);
                 let name = at.and_then(|at| long_name(self.long_names, at));
                 name.ok_or(missing)?
             }

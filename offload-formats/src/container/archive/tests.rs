@@ -99,6 +99,22 @@ fn rejects_long_names_outside_of_a_thin_archive() {
     );
 }
 
+/// As GNU ar 2.40 writes it for `Kokkos_Serial.o`.
+#[test]
+fn reads_the_place_of_a_long_name_in_front_of_a_slash() {
+    let header = |name: &str, size: usize| format!("{name:<16}{:<32}{size:<10}`\n", 0);
+    let place = format!("/0{:>14}", '/');
+    let archive = [
+        "!<thin>\n",
+        &header("//", 18),
+        "Kokkos_Serial.o/\n\n",
+        &header(&place, 1112),
+    ];
+    let archive = archive.concat();
+    let archive = parse(archive.as_bytes()).unwrap();
+    assert_eq!(names(&archive), ["Kokkos_Serial.o"]);
+}
+
 #[test]
 fn rejects_big_archives_that_lie() {
     let change = |offset: usize, value: &[u8]| {
