@@ -218,10 +218,10 @@ impl Pruner<'_> {
         };
         self.check(name, &pruned.counts)?;
         if !self.is_unchanged(&pruned.counts) {
-            let made = new_file::beside(output)?;
-            let written = pruned.write(&input.reading, made.as_file(), &self.limit);
+            let made = new_file::create(output)?;
+            let written = pruned.write(&input.reading, made.file(), &self.limit);
             written.map_err(|problem| wrong(output, &problem))?;
-            new_file::name(made, &input.reading.file, output)?;
+            new_file::finish(made, &input.reading.file, output)?;
         }
         let (old, new) = ((name, input.size), (output, pruned.size));
         Ok(Some(Self::report(old, new, &pruned.counts, pruned.left)))
@@ -281,18 +281,18 @@ pub(super) fn write(
     contents: &Scratch,
     output: &Path,
 ) -> Result<(), CargoOffloadError> {
-    let made = new_file::beside(output)?;
+    let made = new_file::create(output)?;
     let written = input.reading.file.with(|old| {
         Ok(new_file::write_checked(
             old,
             0,
             pruned,
             contents,
-            made.as_file(),
+            made.file(),
         ))
     });
     written
         .unwrap_or_else(|error| Err(error.to_string()))
         .map_err(|problem| wrong(output, &problem))?;
-    new_file::name(made, &input.reading.file, output)
+    new_file::finish(made, &input.reading.file, output)
 }

@@ -8,10 +8,12 @@
 //! | `stamp.rs`   | detects files that changed after the first look                         |
 //! | `thin.rs`    | opens the members of thin archives, with limits                         |
 //! | `copy.rs`    | copies bytes from file to file                                          |
+//! | `new_file.rs` | a new file in the place of an old one                                 |
 //! | `write.rs`   | whole files under their names                                           |
 
 mod copy;
 mod failure;
+mod new_file;
 mod opened;
 mod reading;
 mod scratch;
@@ -21,6 +23,7 @@ mod write;
 
 pub(crate) use copy::{CopyError, copy_range, shrunk};
 pub(crate) use failure::{ReadFailure, check};
+pub(crate) use new_file::{NewFile, follow};
 pub(crate) use opened::Opened;
 pub(crate) use reading::Reading;
 pub(crate) use scratch::{file_of, reading_of, scratch};

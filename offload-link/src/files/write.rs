@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use offload_formats::format::pieces::{self, Piece};
 
 use super::copy::{CopyError, copy_range};
+use super::new_file::NewFile;
 use super::opened::Opened;
 use super::reading::Reading;
 use crate::platform::{self, FileExt};
 
-/// Writes a temporary file beside its place and renames it, so the file is never incomplete.
+/// Writes a file that is never incomplete. Links and devices stay what they are.
 ///
 /// # Errors
 ///
@@ -31,14 +32,9 @@ pub(crate) fn write_pieces_beside(
     pieces: &[Piece],
     inputs: &[PathBuf],
 ) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let file = platform::temporary(0o666).tempfile_in(folder)?;
-    write_pieces(file.as_file(), pieces, inputs)?;
-    file.persist(path)?;
-    Ok(())
+    let new = NewFile::create(path, &platform::temporary(0o666))?;
+    write_pieces(new.file(), pieces, inputs)?;
+    new.finish()
 }
 
 /// Returns the pieces with all copied bytes in memory.

@@ -5,6 +5,9 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
+use crate::cargo_offload::error::CargoOffloadError;
+use crate::files::{self, NewFile, Opened, Reading, copy_range};
+use crate::platform::FileExt;
 use offload_formats::container::decompression_limit::DecompressionLimit;
 use offload_formats::container::prune::{
     PruneChoice, PruneCounts, PruneProblem, PrunedFile, PtxChoice, prune,
@@ -13,42 +16,25 @@ use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::pieces::Piece;
 use offload_formats::format::unpacked::Scratch;
-use tempfile::NamedTempFile;
-
-use crate::cargo_offload::error::CargoOffloadError;
-use crate::files::{self, Opened, Reading, copy_range};
-use crate::platform::FileExt;
 
 /// Returns the error for an output.
 pub(super) fn failed(output: &Path, problem: &dyn std::fmt::Display) -> CargoOffloadError {
     CargoOffloadError::new(format_args!("{}: {problem}", terminal(output)))
 }
 
-/// Creates a file beside an output.
-pub(super) fn beside(output: &Path) -> Result<NamedTempFile, CargoOffloadError> {
-    let folder = match output.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let made = tempfile::Builder::new()
-        .prefix(".prune-")
-        .tempfile_in(folder);
+/// Creates a file for an output.
+pub(super) fn create(output: &Path) -> Result<NewFile, CargoOffloadError> {
+    let made = NewFile::create(output, tempfile::Builder::new().prefix(".prune-"));
     made.map_err(|error| failed(output, &error))
 }
 
 /// Gives a complete file the permissions of the old one, and its name.
-pub(super) fn name(
-    made: NamedTempFile,
-    old: &Opened,
-    output: &Path,
-) -> Result<(), CargoOffloadError> {
+pub(super) fn finish(made: NewFile, old: &Opened, output: &Path) -> Result<(), CargoOffloadError> {
     let permissions = old.with(|old| Ok(old.metadata()?.permissions()));
     permissions
-        .and_then(|permissions| made.as_file().set_permissions(permissions))
-        .map_err(|error| failed(output, &error))?;
-    made.persist(output)
-        .map_err(|error| failed(output, &error.error))?;
-    Ok(())
+        .and_then(|permissions| made.file().set_permissions(permissions))
+        .and_then(|()| made.finish())
+        .map_err(|error| failed(output, &error))
 }
 
 /// Writes the new content of a file or member, whose input 1 is `contents`, and compares it with the old one: the images

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
+use crate::files::follow;
 use crate::llvm_tool::output::{Output, Style};
 use crate::platform;
 use crate::signals::Watch;
@@ -257,34 +258,4 @@ impl Deref for OpenedPlace<'_> {
             Self::Again(file) => file,
         }
     }
-}
-
-/// Resolves links like `open`, also one whose target does not exist yet, so that no link is replaced.
-fn follow(path: &Path) -> io::Result<PathBuf> {
-    /// Number of links that Linux follows.
-    const LINKS: usize = 40;
-    let mut path = path.to_owned();
-    for _ in 0..LINKS {
-        let Ok(next) = fs::read_link(&path) else {
-            return in_real_folder(&path);
-        };
-        path = path.parent().unwrap_or(Path::new("")).join(next);
-    }
-    // Returns the system's error about too many links.
-    fs::metadata(&path)?;
-    Ok(path)
-}
-
-/// Returns the path with all links in its folder resolved.
-fn in_real_folder(path: &Path) -> io::Result<PathBuf> {
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return Ok(path.to_owned());
-    };
-    let folder = match folder == Path::new("") {
-        true => Path::new("."),
-        false => folder,
-    };
-    // If this fails, the next use of the folder reports the error.
-    let real = fs::canonicalize(folder);
-    Ok(real.unwrap_or_else(|_| folder.to_owned()).join(name))
 }
