@@ -583,6 +583,18 @@ fn says_what_is_wrong_with_the_crate() {
             "crate = \"workspace\"",
             "workspace/Cargo.toml:1:1: expected a package, found no `package.name`",
         ),
+        (
+            "crate = \"kernels\"\nflags = [\"-g\", \"-C\", \"target-cpu=gfx1100\"]",
+            "Cargo.toml:6:1: `target-cpu` in `flags` names a processor: `targets` does that",
+        ),
+        (
+            "crate = \"kernels\"\nflags = [\"-Copt-level=1\"]",
+            "Cargo.toml:6:1: `opt-level` in `flags` has no effect: the key `opt-level` does that",
+        ),
+        (
+            "crate = \"kernels\"\nflags = [\"--codegen=inline-threshold=9\", \"--emit=asm\"]",
+            "Cargo.toml:6:1: `--emit` in `flags` changes what the compiler makes: remove it",
+        ),
     ];
     for (line, expected) in rows {
         let keys = format!("{line}\nlanguage = \"rust\"\ntargets = [\"gfx90a\"]\n");

@@ -380,7 +380,7 @@ fn says_how_sources_with_functions_of_one_name_are_built() {
     declare(&package, &format!("{keys}{ALONE}"));
     let error = package.fails(&mut package.script());
     let hint = "\nhint: set `rdc = false`, so that each source has device functions of its own, or declare the functions \
-                of headers `static` or `inline` [OFF702]";
+                of headers `static` or `inline`; if it is a kernel or a variable, declare it `static`, or set `images = \"source\"` [OFF702]";
     assert!(
         error.contains("duplicate symbol: act(int)") && error.contains(hint),
         "{error}"

@@ -36,6 +36,8 @@ const PTX_HINT: &str = "PTX has only the device functions of the module's own so
     name and the arguments of the call, or add the file that defines the function";
 pub(crate) const APART_HINT: &str = "set `rdc = false`, so that each source has device functions of its own, or declare the functions \
     of headers `static` or `inline`";
+const HIP_APART_HINT: &str = "set `rdc = false`, so that each source has device functions of its own, or declare the functions \
+    of headers `static` or `inline`; if it is a kernel or a variable, declare it `static`, or set `images = \"source\"`";
 const SOURCE_HINT: &str = "set `images = \"source\"`, so that each source has images and device functions of its own, or \
     declare the functions of headers `static` or `inline`";
 const SHARED_HINT: &str = "kernels and variables belong to the image, also with `rdc = false`: declare them `static`, or set \
@@ -227,7 +229,8 @@ impl Context<'_> {
             duplicate: match module.language {
                 Language::Hip if !module.rdc => SHARED_HINT,
                 Language::Cuda if !module.has_host_code => SOURCE_HINT,
-                Language::Hip | Language::Cuda => APART_HINT,
+                Language::Hip => HIP_APART_HINT,
+                Language::Cuda => APART_HINT,
                 _ => "",
             },
             others: match (module.language, self.compiler.family) {

@@ -109,6 +109,7 @@ mod tests {
     use std::path::Path;
 
     fn checked(folder: &Path, text: &str) -> Result<(), String> {
+        std::fs::write(folder.join("Cargo.toml"), text).unwrap();
         let source = Source {
             file: "Cargo.toml",
             text,

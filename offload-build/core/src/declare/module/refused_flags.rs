@@ -122,7 +122,7 @@ pub(super) fn check(settings: &Settings, language: Language) -> Result<(), Error
     let tables = tables.filter_map(|target| settings.targets.get(target));
     let mut all = std::iter::once(settings).chain(tables);
     match language {
-        Language::Hip | Language::Cuda | Language::OpenMp => {
+        Language::Hip | Language::Cuda | Language::OpenMp | Language::Rust => {
             all.try_for_each(|table| flags_of(table, language))
         }
         _ => Ok(()),
@@ -132,13 +132,48 @@ pub(super) fn check(settings: &Settings, language: Language) -> Result<(), Error
 /// Checks that `flags` have no options that other keys or decisions of ours undo: images for another processor would be built,
 /// and left out by the device link.
 fn flags_of(settings: &Settings, language: Language) -> Result<(), Error> {
-    match refused_option(settings.list("flags"), language) {
+    let flags = settings.list("flags");
+    let refused = match language {
+        Language::Rust => refused_of_rustc(flags),
+        _ => refused_option(flags, language),
+    };
+    match refused {
         Some((name, why)) => {
             let problem = format!("`{name}` in `flags` {why}");
             Err(settings.error_at("flags", problem))
         }
         None => Ok(()),
     }
+}
+
+/// Options of rustc that do not belong in `flags`, those behind `-C` by their names, and why.
+const OF_RUSTC: [(&str, &str); 6] = [
+    ("target-cpu", "names a processor: `targets` does that"),
+    ("opt-level", "has no effect: the key `opt-level` does that"),
+    ("--target", "names a target: `targets` does that"),
+    ("--emit", "changes what the compiler makes: remove it"),
+    ("--crate-type", "changes what the compiler makes: remove it"),
+    ("-O", "has no effect: the key `opt-level` does that"),
+];
+
+/// Returns the first option of rustc that does not belong in `flags`, and why.
+fn refused_of_rustc(flags: &[String]) -> Option<(&str, String)> {
+    let mut behind_c = false;
+    for flag in flags {
+        let codegen = match behind_c {
+            true => Some(flag.as_str()),
+            false => flag
+                .strip_prefix("-C")
+                .or_else(|| flag.strip_prefix("--codegen=")),
+        };
+        behind_c = !behind_c && (flag == "-C" || flag == "--codegen");
+        let option = codegen.unwrap_or(flag);
+        let name = option.split_once('=').map_or(option, |(name, _)| name);
+        if let Some((name, why)) = OF_RUSTC.iter().find(|(known, _)| *known == name) {
+            return Some((name, (*why).to_owned()));
+        }
+    }
+    None
 }
 
 /// Returns the first option that does not belong in `flags` of a module of `language`, and why.
