@@ -676,6 +676,11 @@ fn builds_for_hosts_that_have_no_host_code() {
         error,
         "OpenMP is not supported for `x86_64-pc-windows-msvc`: LLVM's offload runtime supports only Linux on x86_64 and aarch64 [OFF609]"
     );
+    script.env("CARGO_CFG_TARGET_FEATURE", "crt-static,fxsr");
+    let error = package.fails(script.env("TARGET", "x86_64-unknown-linux-musl"));
+    let expected = "host code is not supported for static programs of `x86_64-unknown-linux-musl`: \
+        the runtimes of devices are shared libraries [OFF609]\nhint: ";
+    assert!(error.starts_with(expected), "{error}");
 }
 
 #[test]

@@ -26,8 +26,8 @@ impl fmt::Display for Api {
     }
 }
 
-/// Failure of the loader.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Failure of the loader. `Debug` writes what `Display` does, for a `main` that returns it.
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// The library of an API is missing or cannot be loaded.
@@ -157,6 +157,12 @@ impl Error {
 }
 
 impl std::error::Error for Error {}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -302,5 +308,15 @@ fn write_library(
     } else {
         write!(f, "{library} cannot be loaded: {}", failures.join("; "))?;
     }
-    write!(f, "\nhint: {install}")
+    // In the words of musl.
+    let is_static = failures
+        .iter()
+        .any(|text| text.contains("Dynamic loading not supported"));
+    match is_static {
+        true => write!(
+            f,
+            "\nhint: a static program loads no libraries: build for a target such as x86_64-unknown-linux-gnu"
+        ),
+        false => write!(f, "\nhint: {install}"),
+    }
 }

@@ -16,7 +16,10 @@ pub(super) fn open(api: Api) -> Result<(Library, String), Error> {
             Err(error) => {
                 let text = error.to_string();
                 if !is_missing(&name, &text) {
-                    failures.push(text);
+                    // Some texts do not name the library.
+                    if !failures.contains(&text) {
+                        failures.push(text);
+                    }
                 }
                 searched.push(name);
             }

@@ -67,6 +67,7 @@ fn reports_each_function_that_fails() {
         for function in functions {
             stand_in.fail(function, 2);
             let error = run(stand_in).unwrap_err();
+            assert_eq!(format!("{error:?}"), error.to_string());
             let name = stand_in.name("hipErrorOutOfMemory", "CUDA_ERROR_OUT_OF_MEMORY");
             let expected = format!("`{function}` failed: {name} (2): out of memory");
             let text = error.to_string();

@@ -13,6 +13,8 @@ pub struct Host {
     pub triple: String,
     machine: Option<Machine>,
     windows: Option<Windows>,
+    /// Its programs are static ones of musl, which load no libraries.
+    is_static_musl: bool,
     /// True if it differs from the machine that builds.
     pub is_cross: bool,
     /// Folders in which the programs' linker looks, as far as Cargo and the C compilers say.
@@ -50,6 +52,7 @@ impl Host {
         }
         Ok(Self {
             windows: windows(&triple, has_static_crt),
+            is_static_musl: has_static_crt && triple.contains("-musl"),
             triple,
             machine,
             is_cross,
@@ -69,8 +72,21 @@ impl Host {
         self.folders.clone().into_iter().chain(named)
     }
 
+    /// Checks that its programs load the runtimes of devices: shared libraries.
+    pub fn loads_runtimes(&self) -> Result<(), Error> {
+        match self.is_static_musl {
+            false => Ok(()),
+            true => Err(Error::new(format_args!(
+                "host code is not supported for static programs of `{}`: the runtimes of devices are shared libraries [OFF609]\n\
+                 hint: build for a target of glibc, such as `x86_64-unknown-linux-gnu`, or with RUSTFLAGS=-Ctarget-feature=-crt-static",
+                self.triple
+            ))),
+        }
+    }
+
     /// Returns the format of the objects of modules with host code.
     pub fn objects(&self) -> Result<HostFormat, Error> {
+        self.loads_runtimes()?;
         let windows = self.windows.filter(|windows| windows.is_x86_64);
         let objects = windows.map(|windows| HostFormat::Coff(windows.abi));
         let objects = objects.or_else(|| self.machine.map(HostFormat::Elf));
@@ -375,6 +391,24 @@ mod tests {
                 "k.lib",
             ),
             (
+                "x86_64-unknown-linux-musl",
+                "crt-static",
+                "x86_64-unknown-linux-musl",
+                None,
+                &["-fPIC"],
+                Some("stdc++"),
+                "libk.a",
+            ),
+            (
+                "x86_64-alpine-linux-musl",
+                "",
+                "x86_64-alpine-linux-musl",
+                Some(HostFormat::Elf(Machine::X86_64)),
+                &["-fPIC"],
+                Some("stdc++"),
+                "libk.a",
+            ),
+            (
                 "aarch64-unknown-linux-gnu",
                 "",
                 "aarch64-unknown-linux-gnu",
@@ -410,6 +444,7 @@ mod tests {
         let host = |folder: Option<&str>| Host {
             triple: "aarch64-unknown-linux-gnu".into(),
             machine: Some(Machine::AARCH64),
+            is_static_musl: false,
             windows: None,
             is_cross: true,
             folders: folder.map(|name| root.join(name)).into_iter().collect(),

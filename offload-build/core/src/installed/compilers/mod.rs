@@ -280,6 +280,7 @@ fn device_libraries(
 
 /// Checks that OpenMP's offload runtime supports a host.
 fn openmp_host(host: &Host) -> Result<(), Error> {
+    host.loads_runtimes()?;
     host.machine().map(drop).ok_or_else(|| {
         Error::new(format_args!(
             "OpenMP is not supported for `{}`: LLVM's offload runtime supports only Linux on x86_64 and aarch64 [OFF609]",
