@@ -14,13 +14,8 @@ use std::path::{Path, PathBuf};
 /// The last release that was seen to write dependencies of HIP's device pass (16 and 19 do, 21 and 22 do not).
 const HIP_DEPENDENCIES: u32 = 19;
 
-/// Machine code as text. sccache takes what has no `-c` for no compile.
-const ASSEMBLY: [&str; 4] = [
-    "-S",
-    "--start-no-unused-arguments",
-    "-c",
-    "--end-no-unused-arguments",
-];
+/// Machine code as text, and last of all options. sccache takes what has no `-c` for no compile, and ccache puts it at the end.
+const ASSEMBLY: [&str; 3] = ["-S", "--start-no-unused-arguments", "-c"];
 
 /// Options that all compiles of one module share.
 #[derive(Clone, Debug)]
