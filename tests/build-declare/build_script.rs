@@ -338,6 +338,11 @@ fn refuses_to_lose_a_target_and_says_how_to_go_on() {
          OFFLOAD_MISSING=skip leaves out the targets that cannot be built"
     );
     assert!(!package.has_library());
+    // Where the last link makes the images, it has no tool either, and rustc shows nothing of a link that succeeds.
+    assert_eq!(
+        package.fails(script().env("OFFLOAD_REGISTER", "deferred")),
+        error
+    );
     // Both ways are ways.
     let others = "x86_64-pc-linux-gnu,gfx90a";
     let told = text(&script().env("OFFLOAD_TARGETS", others).output().unwrap());

@@ -219,7 +219,7 @@ impl Context<'_> {
             [DeviceInput::Ptx(_)] => true,
             _ => false,
         };
-        if self.deferred || is_complete {
+        if is_complete {
             return Ok((None, inputs.into_iter().map(planned).collect()));
         }
         let is_wrong = |input: &&DeviceInput| target.is_ptx && !is_bitcode(input);
@@ -231,7 +231,7 @@ impl Context<'_> {
                 other.path().display()
             ))));
         }
-        let link = self.device_link(module, target, inputs, source, output);
+        let link = self.device_link(module, target, inputs.clone(), source, output);
         let link = link.map_err(|missing| {
             let skipped = Skipped::unlinked(module, target, &missing);
             match missing.is_unsupported() {
@@ -239,6 +239,10 @@ impl Context<'_> {
                 false => Unmade::Skipped(skipped),
             }
         })?;
+        // The last link makes it, with the same tools. If it lacked one, rustc would hide what it says.
+        if self.deferred {
+            return Ok((None, inputs.into_iter().map(planned).collect()));
+        }
         let image = match target.is_ptx {
             true => DeviceInput::Ptx(output.to_owned()),
             false => DeviceInput::Object(output.to_owned()),
