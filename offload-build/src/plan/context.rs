@@ -228,6 +228,8 @@ pub(crate) struct Context<'a> {
     pub(crate) has_lld: bool,
     /// The vendors' device libraries, by target (`Target::written`).
     pub(crate) device_libraries: &'a [(String, DeviceLibraries)],
+    /// Files that the compiler links by itself to sources that use the SDK, for each target.
+    pub(crate) sdk_libraries: &'a [(String, Vec<PathBuf>)],
     /// The targets whose device runtime lacks the lock of `omp critical` (`Target::written`).
     pub(crate) without_critical_lock: &'a [String],
     /// The folder of CUDA's device runtime, for modules that nvcc compiles.
@@ -331,7 +333,10 @@ impl Context<'_> {
         // LLVM IR includes nothing, and clang writes no dependencies of it.
         let (inputs, depfile) = match module.language {
             Language::Bitcode | Language::Rust => (vec![source.to_owned()], None),
-            _ => (Vec::new(), Some(clang::depfile(output))),
+            _ => (
+                self.linked_libraries(module, source, side),
+                Some(clang::depfile(output)),
+            ),
         };
         Task {
             title: format!("{} for {what_for}", shown.display()),
@@ -358,6 +363,19 @@ impl Context<'_> {
             environment: self.variables.to_owned(),
             hints: self.hints(module),
         }
+    }
+
+    /// Returns the files that the compiler links to a source by itself. Dependency files do not name them.
+    fn linked_libraries(&self, module: &Module, source: &Path, side: Side<'_>) -> Vec<PathBuf> {
+        let Side::Device(target) = side else {
+            return Vec::new();
+        };
+        if module.sources_without_sdk.contains(source) {
+            return Vec::new();
+        }
+        let mut all = self.sdk_libraries.iter();
+        let found = all.find(|(written, _)| *written == target.written);
+        found.map_or_else(Vec::new, |(_, files)| files.clone())
     }
 
     /// Returns the hints for compiles that fail.

@@ -150,6 +150,7 @@ pub(crate) fn prepare(
         device_tools: &machine.device_tools,
         has_lld: machine.has_lld,
         device_libraries: &machine.device_libraries,
+        sdk_libraries: &machine.sdk_libraries,
         without_critical_lock: &machine.without_critical_lock,
         cuda_device_runtime: machine.cuda_device_runtime.as_deref(),
         source_numbers: &numbers.collect::<Vec<_>>(),

@@ -81,6 +81,21 @@ const NOT_FOUND: [&str; 2] = ["cannot find ROCm device library", "cannot find li
 /// Asks the compiler of a module of HIP or CUDA whether it finds the libraries for `target`, which it links to each source that
 /// uses the SDK. Returns its error if it does not.
 pub fn sdk_lacks(module: &Module, target: &Target, compiler: &Compiler) -> Option<String> {
+    let question = sdk_question(module, target, compiler)?;
+    // Clang 16 succeeds even so. The answer is not kept, because it depends on files.
+    let answer = match question.run() {
+        Ok(answer) => answer.stderr,
+        Err(error) => error.output().to_owned(),
+    };
+    let mut errors = answer
+        .lines()
+        .filter_map(|line| Some(line.split_once("error: ")?.1));
+    let error = errors.find(|error| NOT_FOUND.iter().any(|words| error.starts_with(words)))?;
+    Some(format!("`{}`: {error}", compiler.program.display()))
+}
+
+/// Asks what the compiler of a module of HIP or CUDA would start for a source that uses the SDK; nothing if no source does.
+fn sdk_question(module: &Module, target: &Target, compiler: &Compiler) -> Option<Command> {
     let options = match (module.language, compiler.family) {
         (Language::Hip, _) => ["hip", "--offload-device-only"],
         (Language::Cuda, Family::Clang) => ["cuda", "--cuda-device-only"],
@@ -101,23 +116,40 @@ pub fn sdk_lacks(module: &Module, target: &Target, compiler: &Compiler) -> Optio
         ],
         _ => [path("--cuda-path", root), None],
     };
-    let question = Command::new(&compiler.program)
+    let command = Command::new(&compiler.program)
         .args(["--no-default-config", "-###", "-x"])
         .args(options)
         .arg(format!("--offload-arch={}", target.id))
         .args(places.into_iter().flatten())
         .args(&target.own.flags)
         .args(["-nogpuinc", "-c", "/dev/null", "-o", "/dev/null"]);
-    // Clang 16 succeeds even so. The answer is not kept, because it depends on files.
-    let answer = match question.run() {
-        Ok(answer) => answer.stderr,
-        Err(error) => error.output().to_owned(),
+    Some(command)
+}
+
+/// Returns the files that the compiler of a module of HIP or CUDA links by itself to each source that uses the SDK, for each
+/// target.
+pub fn linked_to_sources(
+    module: &Module,
+    compiler: &Compiler,
+    environment: &Environment,
+    answers: &Answers,
+) -> Vec<(String, Vec<PathBuf>)> {
+    let files = |target: &Target| {
+        let question = sdk_question(module, target, compiler)?;
+        let are_present = |answer: &str| linked_files(answer).all(|path| path.is_file());
+        // What fails here fails in the compiles, with its reason.
+        let answer = answers.accepted(&question, are_present).ok()?;
+        let files: Vec<PathBuf> = linked_files(&answer).collect();
+        files.iter().for_each(|file| environment.watch(file));
+        Some((target.written.clone(), files))
     };
-    let mut errors = answer
-        .lines()
-        .filter_map(|line| Some(line.split_once("error: ")?.1));
-    let error = errors.find(|error| NOT_FOUND.iter().any(|words| error.starts_with(words)))?;
-    Some(format!("`{}`: {error}", compiler.program.display()))
+    module.targets.iter().filter_map(files).collect()
+}
+
+/// Returns the libraries of bitcode in clang's answer.
+fn linked_files(answer: &str) -> impl Iterator<Item = PathBuf> {
+    let parts = answer.split("\"-mlink-builtin-bitcode\" \"").skip(1);
+    parts.filter_map(|rest| Some(PathBuf::from(rest.split_once('"')?.0)))
 }
 
 /// Returns the values of an option in `flags`.
@@ -209,14 +241,12 @@ fn amd_question(target: &Target, llvm: &Llvm, folder: Option<&Path>) -> Command 
 
 /// Reads the libraries in clang's answer. OpenMP's own runtime is left out.
 fn linked_by(answer: &str) -> Result<Vec<PathBuf>, String> {
-    let mut parts = answer.split("\"-mlink-builtin-bitcode\" \"");
-    parts.next();
-    let paths = parts.filter_map(|rest| Some(PathBuf::from(rest.split_once('"')?.0)));
     let is_runtime = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with("libomptarget")
     };
-    let paths: Vec<PathBuf> = paths.filter(|path| !is_runtime(path)).collect();
+    let paths = linked_files(answer).filter(|path| !is_runtime(path));
+    let paths: Vec<PathBuf> = paths.collect();
     match paths.iter().find(|path| !path.is_file()) {
         Some(missing) => Err(format!(
             "clang links `{}`, which is missing: reinstall ROCm's device libraries",

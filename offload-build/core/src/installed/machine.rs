@@ -39,6 +39,8 @@ pub struct Machine {
     pub has_lld: bool,
     /// The vendors' device libraries, by target (`Target::written`).
     pub device_libraries: Vec<(String, DeviceLibraries)>,
+    /// Files of the vendor's libraries that the compiler links by itself to sources that use the SDK, for each target.
+    pub sdk_libraries: Vec<(String, Vec<PathBuf>)>,
     /// The targets whose device runtime lacks the lock of `omp critical` (`Target::written`).
     pub without_critical_lock: Vec<String>,
     /// The folder of CUDA's device runtime, for modules that nvcc compiles.
@@ -96,6 +98,12 @@ impl Machine {
         let llvm = compiler.llvm.as_ref();
         Ok(Self {
             device_libraries: device_libraries::find(module, llvm, environment, &search, &answers),
+            sdk_libraries: device_libraries::linked_to_sources(
+                module,
+                &compiler,
+                environment,
+                &answers,
+            ),
             device_tools: device_tools(module, &compiler, &answers),
             has_lld: llvm.is_some_and(|llvm| llvm.sibling("ld.lld").is_ok()),
             without_critical_lock: without_critical_lock(module, &compiler),
