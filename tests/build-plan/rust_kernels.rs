@@ -323,6 +323,14 @@ fn makes_images_without_a_trace_of_its_functions() {
         made.push(fs::read(image(&package, "kernels", "sm_80")).unwrap());
     }
     assert!(made[0] == made[2] && made[0] != made[1]);
+    // So are those of the manifest, which name no other file: Cargo still has what it made before.
+    let by_default = featured.replace("twice = []", "default = [\"twice\"]\ntwice = []");
+    for (manifest, expected) in [(&by_default, &made[1]), (&featured, &made[0])] {
+        package.put("kernels/Cargo.toml", manifest);
+        text(&script(&package, &cuda).output().unwrap());
+        let image = fs::read(image(&package, "kernels", "sm_80")).unwrap();
+        assert!(image == *expected, "{manifest}");
+    }
 
     shows_messages_of_rustc(&package, &cuda, &source);
 }

@@ -242,6 +242,7 @@ impl Context<'_> {
         Task {
             title: format!("crate {} for {}", kernels.package, target.written),
             commands: vec![
+                rust::forget(sysroot, kernels, &folder),
                 rust::kernels(sysroot, kernels, target, &folder, &made)
                     .with_cargo_colors(self.colors),
                 copy,

@@ -104,6 +104,26 @@ fn shared_options(rustc: &Rustc) -> Vec<&'static str> {
     options
 }
 
+/// Removes what Cargo made of a crate of kernels in `folder`, but not of what the crate depends on.
+///
+/// Cargo keeps a crate for each set of features, profile and dependencies, and starts no rustc for one that it has. The file of
+/// [`kernels`] would then be that of another set.
+#[must_use]
+pub fn forget(sysroot: &Sysroot<'_>, kernels: &KernelCrate, folder: &Path) -> Command {
+    let rustc = sysroot.rustc;
+    Command::new(&rustc.cargo)
+        .variable("RUSTC", &rustc.program)
+        .without_variables(&rustc.removed)
+        .args(["clean", "--quiet", "--release", "--package"])
+        .arg(&kernels.package)
+        .arg("--manifest-path")
+        .arg(kernels.manifest())
+        .arg("--target-dir")
+        .arg(folder)
+        .arg(format!("--target={}", sysroot.triple))
+        .args(rustc.cargo_options.iter().copied())
+}
+
 /// Compiles a crate of kernels and what it depends on, by Cargo, to the bitcode of all of it in the file `output`. Cargo
 /// builds in `folder`.
 #[must_use]
