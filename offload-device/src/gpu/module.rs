@@ -38,7 +38,8 @@ impl Module {
     /// # Safety
     /// - The image is complete and was made by a compiler: the API does not check it.
     /// - A kernel in it that has the name of a kernel in Rust, of which the program calls the safe `launch`, was built from the
-    ///   source of that kernel. This is so if `offload-build` built the image from the crate of the kernel.
+    ///   source of that kernel. This is so if `offload-build` built the image from the crate of the kernel, with the features that
+    ///   the program has it with, and if no `cfg` changes the types or the dimensions of the kernel's arguments for GPUs.
     pub unsafe fn load(
         stream: &Stream,
         image: impl Into<Cow<'static, [u8]>>,
