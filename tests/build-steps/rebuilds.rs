@@ -4,7 +4,7 @@ use crate::support;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 use support::package::{CPU, Package, text};
@@ -364,6 +364,79 @@ fn takes_nothing_of_an_interrupted_build_for_good() {
             }
         }
     }
+}
+
+/// The vendor's library and a file of options are in no dependency file.
+#[test]
+fn makes_an_image_again_for_what_the_compiler_reads_besides_sources() {
+    let clang = support::tool("llvm22", &["clang-22", "clang"]);
+    let ptxas = support::tool("cuda", &["ptxas"]);
+    let (Some(clang), Some(ptxas), Some(package)) = (clang, ptxas, Package::new("")) else {
+        return;
+    };
+    // NVIDIA's toolkit with a library of our own.
+    for entry in fs::read_dir(ptxas.ancestors().nth(2).unwrap()).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_name() != "nvvm" {
+            let link = package.folder.root().join("cuda").join(entry.file_name());
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            symlink(entry.path(), link).unwrap();
+        }
+    }
+    if !Path::new(&package.at("cuda/include/cuda_runtime.h")).is_file() {
+        println!("skipped: no headers of CUDA");
+        return;
+    }
+    package.put("cuda/nvvm/libdevice/made", "");
+    let library = |value: &str| {
+        package.put(
+            "library.c",
+            &format!("float __nv_erff(float x) {{ return {value}; }}\n"),
+        );
+        let mut command = Command::new(&clang);
+        command.args([
+            "--target=nvptx64-nvidia-cuda",
+            "-nogpulib",
+            "-O1",
+            "-emit-llvm",
+            "-c",
+            "library.c",
+            "-o",
+        ]);
+        support::run(
+            command
+                .arg("cuda/nvvm/libdevice/libdevice.10.bc")
+                .current_dir(package.folder.root()),
+        );
+    };
+    fs::remove_file(package.at("kernels/k.c")).unwrap();
+    package.put(
+        "kernels/k.cu",
+        "#include <cuda_runtime.h>\nextern \"C\" __global__ void k(float *x) { *x = erff(*x) + ONE; }\n",
+    );
+    let keys = "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\ntargets = [\"sm_80\"]\nflags = [\"@options\"]\n";
+    package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
+    let mut made = Vec::new();
+    for (value, options) in [
+        ("1", "-DONE=1"),
+        ("2", "-DONE=1"),
+        ("2", "-DONE=2"),
+        ("1", "-DONE=1"),
+    ] {
+        library(value);
+        package.put("options", options);
+        let mut script = package.script();
+        let script = script
+            .env("CUDA_PATH", package.at("cuda"))
+            .env("OFFLOAD_COMPILER", &clang);
+        let told = text(&script.output().unwrap());
+        for watched in ["cuda/nvvm/libdevice/libdevice.10.bc", "options"] {
+            let line = format!("rerun-if-changed={}\n", package.at(watched).display());
+            assert!(told.contains(&line), "{line}{told}");
+        }
+        made.push(image(&package, "sm_80"));
+    }
+    assert!(made[0] != made[1] && made[1] != made[2] && made[0] == made[3]);
 }
 
 #[test]

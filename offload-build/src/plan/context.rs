@@ -330,14 +330,7 @@ impl Context<'_> {
             part: Part::Whole,
         };
         let shown = source.strip_prefix(self.root).unwrap_or(source);
-        // LLVM IR includes nothing, and clang writes no dependencies of it.
-        let (inputs, depfile) = match module.language {
-            Language::Bitcode | Language::Rust => (vec![source.to_owned()], None),
-            _ => (
-                self.linked_libraries(module, source, side),
-                Some(clang::depfile(output)),
-            ),
-        };
+        let is_ir = matches!(module.language, Language::Bitcode | Language::Rust);
         Task {
             title: format!("{} for {what_for}", shown.display()),
             commands: vec![command(&clang, &compile)],
@@ -355,8 +348,9 @@ impl Context<'_> {
                 },
                 output,
             ),
-            inputs,
-            depfile,
+            inputs: self.unlisted_inputs(module, source, side, &flags),
+            // LLVM IR includes nothing, and clang writes no dependencies of it.
+            depfile: (!is_ir).then(|| clang::depfile(output)),
             output: output.to_owned(),
             joined: Vec::new(),
             finish: self.finish(module, side),
@@ -365,17 +359,37 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the files that the compiler links to a source by itself. Dependency files do not name them.
-    fn linked_libraries(&self, module: &Module, source: &Path, side: Side<'_>) -> Vec<PathBuf> {
-        let Side::Device(target) = side else {
-            return Vec::new();
-        };
-        if module.sources_without_sdk.contains(source) {
-            return Vec::new();
+    /// Returns the inputs of a compile that no dependency file lists: the libraries that the compiler links to a source by itself,
+    /// and what flags name, such as `@options` and the library of `-mlink-builtin-bitcode`.
+    fn unlisted_inputs(
+        &self,
+        module: &Module,
+        source: &Path,
+        side: Side<'_>,
+        flags: &[String],
+    ) -> Vec<PathBuf> {
+        if matches!(module.language, Language::Bitcode | Language::Rust) {
+            return vec![source.to_owned()];
         }
-        let mut all = self.sdk_libraries.iter();
-        let found = all.find(|(written, _)| *written == target.written);
-        found.map_or_else(Vec::new, |(_, files)| files.clone())
+        let named = flags.iter().map(|flag| {
+            let name = flag.strip_prefix('@').unwrap_or(flag);
+            name.rsplit_once('=').map_or(name, |(_, value)| value)
+        });
+        let named = named.filter(|name| !name.is_empty());
+        let named = named.map(|name| self.root.join(name));
+        let mut inputs: Vec<PathBuf> = named.filter(|path| path.is_file()).collect();
+        if let Side::Device(target) = side {
+            let mut all = self.sdk_libraries.iter();
+            let is_linked = |(written, _): &&(String, Vec<PathBuf>)| {
+                *written == target.written && !module.sources_without_sdk.contains(source)
+            };
+            inputs.extend(
+                all.find(is_linked)
+                    .into_iter()
+                    .flat_map(|(_, files)| files.clone()),
+            );
+        }
+        inputs
     }
 
     /// Returns the hints for compiles that fail.

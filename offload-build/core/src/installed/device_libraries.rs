@@ -135,6 +135,9 @@ pub fn linked_to_sources(
     answers: &Answers,
 ) -> Vec<(String, Vec<PathBuf>)> {
     let files = |target: &Target| {
+        if sdk::without_libraries(target).is_some() {
+            return None;
+        }
         let question = sdk_question(module, target, compiler)?;
         let are_present = |answer: &str| linked_files(answer).all(|path| path.is_file());
         // What fails here fails in the compiles, with its reason.
