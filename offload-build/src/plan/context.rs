@@ -348,7 +348,7 @@ impl Context<'_> {
                 },
                 output,
             ),
-            inputs: self.unlisted_inputs(module, source, side, &flags),
+            inputs: self.unlisted_inputs(module, source, side),
             // LLVM IR includes nothing, and clang writes no dependencies of it.
             depfile: (!is_ir).then(|| clang::depfile(output)),
             output: output.to_owned(),
@@ -359,35 +359,20 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the inputs of a compile that no dependency file lists: the libraries that the compiler links to a source by itself,
-    /// and what flags name, such as `@options` and the library of `-mlink-builtin-bitcode`.
-    fn unlisted_inputs(
-        &self,
-        module: &Module,
-        source: &Path,
-        side: Side<'_>,
-        flags: &[String],
-    ) -> Vec<PathBuf> {
+    /// Returns the inputs of a compile that no dependency file lists: files that flags name, and libraries that the compiler links
+    /// to a source by itself.
+    fn unlisted_inputs(&self, module: &Module, source: &Path, side: Side<'_>) -> Vec<PathBuf> {
         if matches!(module.language, Language::Bitcode | Language::Rust) {
             return vec![source.to_owned()];
         }
-        let named = flags.iter().map(|flag| {
-            let name = flag.strip_prefix('@').unwrap_or(flag);
-            name.rsplit_once('=').map_or(name, |(_, value)| value)
-        });
-        let named = named.filter(|name| !name.is_empty());
-        let named = named.map(|name| self.root.join(name));
-        let mut inputs: Vec<PathBuf> = named.filter(|path| path.is_file()).collect();
+        let mut inputs = module.named_files.clone();
         if let Side::Device(target) = side {
             let mut all = self.sdk_libraries.iter();
             let is_linked = |(written, _): &&(String, Vec<PathBuf>)| {
                 *written == target.written && !module.sources_without_sdk.contains(source)
             };
-            inputs.extend(
-                all.find(is_linked)
-                    .into_iter()
-                    .flat_map(|(_, files)| files.clone()),
-            );
+            let linked = all.find(is_linked).into_iter();
+            inputs.extend(linked.flat_map(|(_, files)| files.clone()));
         }
         inputs
     }

@@ -113,6 +113,7 @@ pub fn forget(sysroot: &Sysroot<'_>, kernels: &KernelCrate, folder: &Path) -> Co
     let rustc = sysroot.rustc;
     Command::new(&rustc.cargo)
         .variable("RUSTC", &rustc.program)
+        .variable("RUSTC_WRAPPER", "")
         .without_variables(&rustc.removed)
         .args(["clean", "--quiet", "--release", "--package"])
         .arg(&kernels.package)

@@ -97,15 +97,13 @@ pub fn dependency_features(
     for (key, value) in dependencies(document, &["dependencies"]) {
         let mut asked = Asked::new(key, value);
         let inherits = value.as_table().and_then(|table| flag(table, "workspace"));
-        if let (Some(true), Some((path, text))) = (inherits, workspace()?) {
-            let file = path.display().to_string();
-            asked.inherit(
-                key,
-                Source {
-                    file: &file,
-                    text: &text,
-                },
-            )?;
+        if inherits == Some(true) {
+            // Whatever runs this build script in Cargo's place has no workspaces.
+            if let Some((path, text)) = workspace()? {
+                let file = path.display().to_string();
+                let text = &text;
+                asked.inherit(key, Source { file: &file, text })?;
+            }
         }
         if asked.package != name {
             continue;

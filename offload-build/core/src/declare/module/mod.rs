@@ -5,6 +5,7 @@ mod compression;
 mod flags;
 mod kernel_crate;
 mod library_names;
+mod named_files;
 mod optional_kernels;
 mod refused_flags;
 mod sources;
@@ -44,6 +45,8 @@ pub struct Module {
     pub kernel_crate: Option<KernelCrate>,
     /// Sources that use `<offload/gpu.h>` in the place of the vendor's SDK.
     pub sources_without_sdk: BTreeSet<PathBuf>,
+    /// Files that `flags` name. No dependency file lists them.
+    pub named_files: Vec<PathBuf>,
     /// Folders in which patterns look for sources: a new file in one of them is a new source.
     pub watched: Vec<PathBuf>,
     pub targets: Vec<Target>,
@@ -163,10 +166,9 @@ impl Module {
         let own = Flags::new(settings, &default)?;
         let out = PathBuf::from(environment.required("OUT_DIR")?);
         let mut watched = Vec::new();
-        let kernel_crate = match language {
-            Language::Rust => Some(KernelCrate::new(settings, &name, &root, environment)?),
-            _ => None,
-        };
+        let kernel_crate = (language == Language::Rust)
+            .then(|| KernelCrate::new(settings, &name, &root, environment))
+            .transpose()?;
         let (sources, mut warnings) = match &kernel_crate {
             Some(kernels) => (vec![kernels.source.clone()], Vec::new()),
             None => sources::sources(settings, language, &root, &out, &own, &mut watched)?,
@@ -203,6 +205,7 @@ impl Module {
             sources,
             kernel_crate,
             sources_without_sdk: BTreeSet::new(),
+            named_files: named_files::named_files(&own, &targets, &root),
             watched,
             targets,
             include,
