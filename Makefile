@@ -1,4 +1,4 @@
-# make demo   what it does, on this machine, in a minute
+# make demo   what it does, on this machine, in a few minutes
 # make test   the tests, without the longest and with few cases of others; needs what `.ci/setup test` installs
 # make test-all  every test with all of its cases
 # make bench  the figures of docs/benchmarks.md, beside LLVM's tools; also in target/bench, with bars as SVG

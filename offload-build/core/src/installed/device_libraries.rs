@@ -94,7 +94,8 @@ pub fn sdk_lacks(module: &Module, target: &Target, compiler: &Compiler) -> Optio
     Some(format!("`{}`: {error}", compiler.program.display()))
 }
 
-/// Asks what the compiler of a module of HIP or CUDA would start for a source that uses the SDK; nothing if no source does.
+/// Returns the command that prints what the compiler of a module of HIP or CUDA would start for a source that uses the SDK; nothing
+/// if no source does.
 fn sdk_question(module: &Module, target: &Target, compiler: &Compiler) -> Option<Command> {
     let options = match (module.language, compiler.family) {
         (Language::Hip, _) => ["hip", "--offload-device-only"],

@@ -24,6 +24,12 @@ const INTERNAL_HINT: &str = "clang renames a `static` variable that the host cop
     `static inline const void *address() { return &variable; }` above the kernels, or declare the variable without `static`, in a \
     namespace with a name";
 
+/// Starts of the names of functions that are LLVM's own.
+const INTRINSIC: [&str; 2] = ["llvm.amdgcn.", "llvm.nvvm."];
+
+const INTRINSIC_HINT: &str = "the LLVM of this clang has no such intrinsic: headers that name it are for another release. Take the clang that \
+    belongs to their SDK, or headers for this clang";
+
 /// Maximum number of declarations in a hint.
 const DECLARATIONS: usize = 5;
 
@@ -87,6 +93,9 @@ impl SymbolHints {
     fn of_undefined(&self, text: &str) -> &str {
         if INTERNAL.iter().any(|part| text.contains(part)) {
             return INTERNAL_HINT;
+        }
+        if INTRINSIC.iter().any(|start| text.contains(start)) {
+            return INTRINSIC_HINT;
         }
         match &self.library {
             Some((prefixes, hint)) if prefixes.iter().any(|start| text.contains(start)) => hint,

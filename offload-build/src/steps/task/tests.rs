@@ -190,6 +190,14 @@ fn chooses_the_hint_for_what_ptx_does_not_define() {
     let of = |names: [&str; 2]| hints.of_names(&names.map(str::to_owned)).to_owned();
     assert_eq!(of(["_Z1fi", "g"]), "define it");
     assert_eq!(of(["_Z1fi", "__nv_sinf"]), "install it [OFF605]");
+    // As lld has it for headers of ROCm 5.2 and clang 19.
+    let intrinsic = "ld.lld: error: undefined symbol: llvm.amdgcn.atomic.inc.i32.p0i32\n";
+    let hint = hints.of(intrinsic);
+    assert!(
+        hint.starts_with("the LLVM of this clang has no such intrinsic: ")
+            && hint.ends_with(" [OFF701]"),
+        "{hint}"
+    );
     assert_eq!(
         of(["__cudaCDP2GetParameterBuffer", "g"]),
         "use another compiler"
