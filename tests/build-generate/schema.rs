@@ -237,7 +237,7 @@ fn says_what_was_searched_and_how_to_get_it() {
     assert!(
         found_here
             || rocm.contains(&format!(
-                "device libraries ({apt}libamdhip64-dev rocm-device-libs-17`; Ubuntu 26.04: `"
+                "device libraries ({apt}libamdhip64-dev rocm-device-libs-17`; Debian 14, Ubuntu 26.04: `"
             )),
         "{rocm}"
     );

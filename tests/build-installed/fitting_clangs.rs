@@ -3,7 +3,7 @@
 use crate::support;
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::Command;
 use support::package::Package;
 
@@ -25,8 +25,22 @@ fn package(keys: &str) -> Option<Package> {
         let real = format!("/usr/lib/llvm-{release}/bin/clang");
         symlink(real, package.at(release).join(clang)).unwrap();
     }
+    // One of a later release, as far as its name tells.
+    later_clang(&package, "23/clang-23");
+    package.put("bin/ld.lld", "");
     declare(&package, keys);
     Some(package)
+}
+
+fn later_clang(package: &Package, name: &str) {
+    package.put(name, "#!/bin/sh\nexec /usr/lib/llvm-22/bin/clang \"$@\"\n");
+    fs::set_permissions(package.at(name), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn put_hip(package: &Package, major: u32, minor: u32) {
+    let version = format!("#define HIP_VERSION_MAJOR {major}\n#define HIP_VERSION_MINOR {minor}\n");
+    package.put("rocm/include/hip/hip_version.h", &version);
+    package.put("rocm/include/hip/hip_runtime.h", "");
 }
 
 fn declare(package: &Package, keys: &str) {
@@ -111,12 +125,7 @@ fn takes_the_newest_clang_that_reads_the_toolkits_headers() {
 #[test]
 fn takes_the_newest_clang_that_reads_the_device_libraries() {
     let Some(package) = package(HIP) else { return };
-    let put_version = |major: &str| {
-        let version = format!("#define HIP_VERSION_MAJOR {major}\n#define HIP_VERSION_MINOR 4\n");
-        package.put("rocm/include/hip/hip_version.h", &version);
-    };
-    put_version("6");
-    package.put("rocm/include/hip/hip_runtime.h", "");
+    put_hip(&package, 6, 4);
     package.put("rocm/share/hip/version", "");
     let script = |releases: &[&str]| {
         let mut script = script(&package, releases);
@@ -186,12 +195,104 @@ fn takes_the_newest_clang_that_reads_the_device_libraries() {
 }
 
 #[test]
+fn takes_the_newest_clang_that_reads_hips_headers() {
+    let Some(package) = package(&format!("{HIP}flags = [\"-nogpulib\"]\n")) else {
+        return;
+    };
+    let script = |releases: &[&str]| {
+        let mut script = script(&package, releases);
+        script.env("ROCM_PATH", package.at("rocm"));
+        script
+    };
+    let declared = |release: &str| {
+        let mut script = script(&["19"]);
+        script.env(
+            "OFFLOAD_COMPILER",
+            package.at(&format!("{release}/clang-{release}")),
+        );
+        script
+    };
+    let rows = [
+        ((5, 2), "19", None),
+        ((5, 2), "22", Some("`hip_fp16.h`")),
+        ((5, 2), "23", None),
+        ((6, 4), "23", None),
+        ((7, 1), "23", Some("`hip_fp16.h` or `hip_bf16.h`")),
+    ];
+    for ((major, minor), release, without) in rows {
+        put_hip(&package, major, minor);
+        let newest = if major == 5 { "19" } else { "22" };
+        let line = compile(&mut script(&["19", newest, release]));
+        assert!(line.contains(&format!("/clang-{newest} ")), "{line}");
+        if release == "19" {
+            continue;
+        }
+        let error = package.fails(&mut script(&[release]));
+        let problem = format!(
+            "`{release}/clang-{release}` (LLVM {release}) cannot read the headers of HIP {major}.{minor}"
+        );
+        assert!(error.contains(&problem), "{error}");
+        let way = |headers| {
+            format!(", or set `compiler = \"clang-{release}\"` if no source includes {headers}")
+        };
+        match without {
+            Some(headers) => {
+                assert!(error.ends_with(&way(headers)), "{error}");
+                compile(&mut declared(release));
+            }
+            None => {
+                assert!(!error.contains("if no source includes"), "{error}");
+                let error = package.fails(&mut declared(release));
+                assert!(error.contains(&problem), "{error}");
+            }
+        }
+    }
+    put_hip(&package, 7, 15);
+    let line = compile(&mut script(&["19", "22", "23"]));
+    assert!(line.contains("/clang-23 "), "{line}");
+}
+
+/// As Ubuntu 26.10 has it: ROCm in `/usr`, with device libraries for a newer clang than that of `PATH`, beside which they lie.
+#[test]
+fn takes_the_clang_of_the_tree_if_no_other_fits() {
+    let Some(package) = package(HIP) else { return };
+    put_hip(&package, 7, 15);
+    let llvm = "rocm/lib/rocm/llvm";
+    later_clang(&package, &format!("{llvm}/bin/clang-23"));
+    symlink("clang-23", package.at(&format!("{llvm}/bin/clang"))).unwrap();
+    package.put(&format!("{llvm}/lib/clang/23/amdgcn/bitcode/ocml.bc"), "");
+    package.put(
+        &format!("{llvm}/lib/clang/23/amdgcn/bitcode/oclc_abi_version_600.bc"),
+        "",
+    );
+    // Found, not named by a variable.
+    package.put(
+        "tools/hipconfig",
+        &format!("#!/bin/sh\necho {}\n", package.at("rocm").display()),
+    );
+    fs::set_permissions(
+        package.at("tools/hipconfig"),
+        fs::Permissions::from_mode(0o755),
+    )
+    .unwrap();
+    let mut script = script(&package, &["22", "tools"]);
+    script
+        .env_remove("ROCM_PATH")
+        .env_remove("ROCM_HOME")
+        .env_remove("HIP_PATH");
+    let line = compile(&mut script);
+    assert!(line.contains("/rocm/lib/rocm/llvm/bin/clang "), "{line}");
+    assert!(
+        line.contains("/rocm/lib/rocm/llvm/lib/clang/23/amdgcn/bitcode "),
+        "{line}"
+    );
+}
+
+#[test]
 fn defines_the_wavefront_size_that_headers_read() {
     let Some(package) = package(HIP) else { return };
-    package.put("rocm/include/hip/hip_runtime.h", "");
-    let plan = |release: &str, major: &str, keys: &str| {
-        let version = format!("#define HIP_VERSION_MAJOR {major}\n#define HIP_VERSION_MINOR 4\n");
-        package.put("rocm/include/hip/hip_version.h", &version);
+    let plan = |release: &str, major: u32, keys: &str| {
+        put_hip(&package, major, 4);
         declare(&package, &format!("{HIP}host = true\n{keys}"));
         let mut script = script(&package, &[release]);
         let output = script
@@ -209,14 +310,14 @@ fn defines_the_wavefront_size_that_headers_read() {
         values
     };
     let of = |texts: [&str; 3]| texts.map(|text| Some(text.to_owned())).to_vec();
-    assert_eq!(plan("22", "6", ""), of(["64", "64", "32"]));
+    assert_eq!(plan("22", 6, ""), of(["64", "64", "32"]));
     let none = vec![None; 3];
-    assert_eq!(plan("22", "7", ""), none);
-    assert_eq!(plan("19", "6", ""), none);
+    assert_eq!(plan("22", 7, ""), none);
+    assert_eq!(plan("19", 6, ""), none);
     let wide = "flags = [\"-mwavefrontsize64\"]\n";
-    assert_eq!(plan("22", "6", wide), of(["64", "64", "64"]));
+    assert_eq!(plan("22", 6, wide), of(["64", "64", "64"]));
     let own = "define = { __AMDGCN_WAVEFRONT_SIZE = 16 }\n";
-    assert_eq!(plan("22", "6", own), of(["16", "16", "16"]));
+    assert_eq!(plan("22", 6, own), of(["16", "16", "16"]));
     let without = "flags = [\"-nogpuinc\"]\n";
-    assert_eq!(plan("22", "6", without), none);
+    assert_eq!(plan("22", 6, without), none);
 }

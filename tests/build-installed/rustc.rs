@@ -96,7 +96,7 @@ fn says_why_a_rustc_compiles_no_kernels() {
         ),
         (
             "bare/rustc",
-            missing("bare/rustc") + " (Debian, Ubuntu: `apt install rust-web-src` or `rust-src`)",
+            missing("bare/rustc") + " (Debian, Ubuntu: `apt install rust-src`, `rust-web-src` or `rust-1.97-src`, as the rustc)",
         ),
         (
             "toolchains/bare/rustc",
@@ -109,8 +109,8 @@ fn says_why_a_rustc_compiles_no_kernels() {
         ),
         ("absent/rustc", String::new()),
     ];
-    let tail = " [OFF608]\nhint: install Rust 1.96 or newer with the sources of its library (Debian, Ubuntu: `apt install rustc-web rust-web-src`; \
-         rustup: `rustup update stable && rustup component add rust-src`; Arch: `pacman -S rust rust-src`), set `compiler` or \
+    let tail = " [OFF608]\nhint: install Rust 1.96 or newer with the sources of its library (Debian, Ubuntu: `apt install rustc rust-src`; \
+         Debian 12, 13: `apt install rustc-web rust-web-src`; Ubuntu 24.04, 26.04: `apt install rustc-1.97 rust-1.97-src`; rustup: `rustup update stable && rustup component add rust-src`; Arch: `pacman -S rust rust-src`), set `compiler` or \
          OFFLOAD_RUSTC to another rustc, or build without device code: OFFLOAD_MISSING=stub";
     let start = "module `kernels`: no rustc for its kernels: ";
     for (name, reason) in rows {

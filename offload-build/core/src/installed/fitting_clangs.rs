@@ -24,17 +24,20 @@ pub struct Fit {
     pub oldest_clang: u32,
     /// The newest clang that can read all of these headers.
     pub newest_clang: Option<u32>,
+    /// The newest clang that can read all but some headers, and their names.
+    pub newest_without: Option<(u32, &'static str)>,
     /// The releases of the SDK and of clang that were tried with each other.
     pub tested: (&'static [Version], &'static [u32]),
 }
 
-pub const FITS: [Fit; 5] = [
+pub const FITS: [Fit; 7] = [
     Fit {
         language: Language::Cuda,
         since: (12, 0),
         oldest_clang: 16,
         newest_clang: None,
-        tested: (&[(12, 4), (12, 9)], &[16, 17, 18, 19, 21, 22]),
+        newest_without: None,
+        tested: (&[(12, 4), (12, 9)], &[16, 17, 18, 19, 21, 22, 23]),
     },
     // clang's own header includes `texture_fetch_functions.h`, which CUDA 13 no longer has.
     Fit {
@@ -42,7 +45,8 @@ pub const FITS: [Fit; 5] = [
         since: (13, 0),
         oldest_clang: 22,
         newest_clang: None,
-        tested: (&[(13, 5)], &[22]),
+        newest_without: None,
+        tested: (&[(13, 5)], &[22, 23]),
     },
     // `hip_fp16.h` calls `__llvm_amdgcn_rcp_f16`, which clang 22 no longer declares.
     Fit {
@@ -50,21 +54,43 @@ pub const FITS: [Fit; 5] = [
         since: (5, 0),
         oldest_clang: 16,
         newest_clang: Some(21),
+        newest_without: Some((22, "`hip_fp16.h`")),
         tested: (&[(5, 2)], &[16, 19, 21]),
     },
+    // `hip_runtime.h` calls `__ocml_floor_f64`, which clang 23 no longer declares.
     Fit {
         language: Language::Hip,
         since: (5, 7),
         oldest_clang: 16,
-        newest_clang: None,
+        newest_clang: Some(22),
+        newest_without: None,
         tested: (&[(5, 7)], &[16, 17, 18, 19, 21, 22]),
     },
     Fit {
         language: Language::Hip,
         since: (6, 0),
         oldest_clang: 16,
+        newest_clang: Some(22),
+        newest_without: None,
+        tested: (&[(6, 4)], &[21, 22]),
+    },
+    // The other headers call functions that clang 23 no longer declares: `__ocml_sqrt_f16`, `__ocml_log_f32`.
+    Fit {
+        language: Language::Hip,
+        since: (7, 0),
+        oldest_clang: 16,
+        newest_clang: Some(22),
+        newest_without: Some((u32::MAX, "`hip_fp16.h` or `hip_bf16.h`")),
+        tested: (&[(7, 1), (7, 2)], &[21, 22]),
+    },
+    // They declare what they call since ROCm/rocm-systems#2230.
+    Fit {
+        language: Language::Hip,
+        since: (7, 3),
+        oldest_clang: 16,
         newest_clang: None,
-        tested: (&[(6, 4), (7, 1)], &[21, 22]),
+        newest_without: None,
+        tested: (&[(7, 15)], &[22, 23]),
     },
 ];
 
@@ -153,16 +179,18 @@ impl UsedSdk {
         if language == Language::Cuda {
             ways.push("set `compiler = \"nvcc\"`".to_owned());
         }
-        if !is_too_old {
+        let without = fit.newest_without;
+        let without = without.filter(|(newest, _)| !is_too_old && clang <= *newest);
+        if let Some((_, headers)) = without {
             ways.push(format!(
-                "set `compiler = \"clang-{clang}\"` if no source includes `hip_fp16.h`"
+                "set `compiler = \"clang-{clang}\"` if no source includes {headers}"
             ));
         }
         let (major, minor) = version;
         Some(Misfit {
             problem: format!("cannot read the headers of {name} {major}.{minor}"),
             hint: ways.join(", or "),
-            is_certain: is_too_old,
+            is_certain: without.is_none(),
         })
     }
 
@@ -254,7 +282,7 @@ fn newest_for(language: Language, clang: u32) -> Option<Version> {
 
 fn name(language: Language) -> &'static str {
     match language {
-        Language::Hip => "ROCm",
+        Language::Hip => "HIP",
         _ => "CUDA",
     }
 }
@@ -326,7 +354,7 @@ mod tests {
         let (_, section) = page.split_once("\n## Clang and SDK releases\n").unwrap();
         let documented = section
             .lines()
-            .filter(|line| line.starts_with("| CUDA") || line.starts_with("| ROCm"));
+            .filter(|line| line.starts_with("| CUDA") || line.starts_with("| HIP"));
         let documented: Vec<&str> = documented.collect();
         assert_eq!(documented, rows());
     }

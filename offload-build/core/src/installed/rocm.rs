@@ -72,8 +72,14 @@ pub struct RocmTree<'a> {
     pub lacks_wavefront_size: bool,
 }
 
-/// Folders of a tree's programs: its own, and those of its LLVM.
-const BINS: [&str; 3] = ["bin", "llvm/bin", "lib/llvm/bin"];
+/// Folders of a tree's programs: its own, and those of its LLVM, as AMD, Ubuntu and Fedora have it.
+const BINS: [&str; 5] = [
+    "bin",
+    "llvm/bin",
+    "lib/llvm/bin",
+    "lib/rocm/llvm/bin",
+    "lib64/rocm/llvm/bin",
+];
 
 /// The program of that name in a tree.
 #[must_use]
@@ -136,6 +142,7 @@ fn beside_clang(
             lib.join(format!("llvm-{release}/lib/clang")),
             lib.join("llvm/lib/clang"),
             lib.join("clang"),
+            lib.join("rocm/llvm/lib/clang"),
             root.join("lib64/rocm/llvm/lib/clang"),
         ];
         let folders = clangs.map(|clang| clang.join(release.to_string()));

@@ -26,6 +26,9 @@ const WITHOUT_JUMP_THREADING: (u32, u32) = (1, 97);
 /// Debian's, of its packages `rustc` and `rustc-web`.
 const DEBIAN: &str = "/usr/bin/rustc";
 
+/// Minor releases whose versioned program names (`rustc-1.97`) are looked for: Ubuntu's packages of these names.
+const NAMED: std::ops::RangeInclusive<u32> = OLDEST.1..=112;
+
 /// A rustc that compiles kernels, and the Cargo that starts it.
 #[derive(Clone, Debug)]
 pub struct Rustc {
@@ -62,7 +65,7 @@ struct RustcCandidate {
 
 impl Rustc {
     /// Finds the declared rustc, else the first that compiles for all targets of `module`: that of this build, those of `PATH`,
-    /// Debian's.
+    /// also under names with a release, Debian's.
     ///
     /// # Errors
     ///
@@ -175,6 +178,8 @@ fn candidates(
     let own = environment.cargo("RUSTC");
     let mut found: Vec<RustcCandidate> = own.iter().map(|path| candidate(path, "RUSTC")).collect();
     found.push(candidate("rustc", "PATH"));
+    let named = NAMED.rev().map(|minor| format!("rustc-1.{minor}"));
+    found.extend(named.map(|name| candidate(&name, "PATH")));
     found.push(candidate(DEBIAN, "Debian's"));
     found
 }
@@ -267,7 +272,7 @@ impl Answered {
                 core.display(),
                 match core.to_string_lossy().contains("toolchains") {
                     true => " (`rustup component add rust-src` adds them)",
-                    false => " (Debian, Ubuntu: `apt install rust-web-src` or `rust-src`)",
+                    false => " (Debian, Ubuntu: `apt install rust-src`, `rust-web-src` or `rust-1.97-src`, as the rustc)",
                 }
             )
         })

@@ -43,7 +43,10 @@ struct Package {
 
 const APT: &str = "Debian, Ubuntu";
 const DEBIAN_12: &str = "Debian 12";
-const UBUNTU_26: &str = "Ubuntu 26.04";
+const DEBIAN_12_13: &str = "Debian 12, 13";
+const UBUNTU_24_26: &str = "Ubuntu 24.04, 26.04";
+const DEBIAN_14: &str = "Debian 14, Ubuntu 26.04";
+const UBUNTU_26_10: &str = "Ubuntu 26.10";
 const DNF: &str = "Fedora";
 const PACMAN: &str = "Arch";
 const CONDA: &str = "conda-forge";
@@ -124,7 +127,7 @@ const ROWS: [Package; 14] = [
         commands: &[
             (APT, "apt install clang-19 lld-19 llvm-19 libomp-19-dev"),
             (
-                UBUNTU_26,
+                DEBIAN_14,
                 "apt install clang-21 lld-21 llvm-21 libomp-21-dev liboffload-21-dev",
             ),
         ],
@@ -155,7 +158,8 @@ const ROWS: [Package; 14] = [
         what: "ROCm's HIP headers and device libraries",
         commands: &[
             (APT, "apt install libamdhip64-dev rocm-device-libs-17"),
-            (UBUNTU_26, "apt install libamdhip64-dev rocm-device-libs-21"),
+            (DEBIAN_14, "apt install libamdhip64-dev rocm-device-libs-21"),
+            (UBUNTU_26_10, "apt install hipcc-rocm"),
             (DEBIAN_12, "apt install libamdhip64-dev rocm-device-libs"),
             (DNF, "dnf install rocm-hip-devel rocm-device-libs"),
             (PACMAN, "pacman -S hip-runtime-amd rocm-device-libs"),
@@ -166,7 +170,8 @@ const ROWS: [Package; 14] = [
         what: "ROCm's device libraries",
         commands: &[
             (APT, "apt install rocm-device-libs-17"),
-            (UBUNTU_26, "apt install rocm-device-libs-21"),
+            (DEBIAN_14, "apt install rocm-device-libs-21"),
+            (UBUNTU_26_10, "apt install hipcc-rocm"),
             (DEBIAN_12, "apt install rocm-device-libs"),
             (DNF, "dnf install rocm-device-libs"),
             (PACMAN, "pacman -S rocm-device-libs"),
@@ -186,7 +191,9 @@ const ROWS: [Package; 14] = [
         need: Need::Rustc,
         what: "Rust 1.96 or newer with the sources of its library",
         commands: &[
-            (APT, "apt install rustc-web rust-web-src"),
+            (APT, "apt install rustc rust-src"),
+            (DEBIAN_12_13, "apt install rustc-web rust-web-src"),
+            (UBUNTU_24_26, "apt install rustc-1.97 rust-1.97-src"),
             (
                 "rustup",
                 "rustup update stable && rustup component add rust-src",

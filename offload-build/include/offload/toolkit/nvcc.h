@@ -11,7 +11,7 @@
 #include <offload/toolkit/nvcc_host.h>
 
 /* A later clang may define them. */
-#if __clang_major__ < 23
+#if __clang_major__ < 24
 extern "C" {
 
 __device__ inline unsigned short __nv_bswap16_impl(unsigned short x) { return __builtin_bswap16(x); }

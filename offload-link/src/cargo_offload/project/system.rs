@@ -5,11 +5,18 @@ use std::fs;
 /// Names of this system in install commands, that of its release first; none if commands do not name it.
 pub(super) struct System(Vec<&'static str>);
 
-/// Releases with packages of other names: `ID`, `VERSION_ID`, and the name in commands.
-const RELEASES: [(&str, &str, &str); 2] = [
-    ("debian", "12", "Debian 12"),
-    ("ubuntu", "26.04", "Ubuntu 26.04"),
+/// Releases with packages of other names: `ID`, `VERSION_ID`, and their names in commands. What Debian tests has no number.
+const RELEASES: [(&str, &str, &[&str]); 7] = [
+    ("debian", "12", &["Debian 12", "Debian 12, 13"]),
+    ("debian", "13", &["Debian 12, 13"]),
+    ("debian", "14", &[DEBIAN_14]),
+    ("debian", "", &[DEBIAN_14]),
+    ("ubuntu", "24.04", &["Ubuntu 24.04, 26.04"]),
+    ("ubuntu", "26.04", &[DEBIAN_14, "Ubuntu 24.04, 26.04"]),
+    ("ubuntu", "26.10", &["Ubuntu 26.10", DEBIAN_14]),
 ];
+
+const DEBIAN_14: &str = "Debian 14, Ubuntu 26.04";
 
 impl System {
     /// Reads `/etc/os-release`.
@@ -31,12 +38,12 @@ impl System {
             "arch" => Some("Arch"),
             _ => None,
         });
-        let is = |name: &str, value: &str| values(name).eq([value]);
+        let is = |name: &str, value: &str| values(name).eq(value.split_terminator(' '));
         let mut releases = RELEASES.iter();
         let of_release =
             releases.find(|(id, version, _)| is("ID=", id) && is("VERSION_ID=", version));
-        let of_release = of_release.map(|(.., name)| *name);
-        Self(of_release.into_iter().chain(own).collect())
+        let of_release = of_release.map_or(&[] as &[&str], |(.., names)| names);
+        Self(of_release.iter().copied().chain(own).collect())
     }
 
     /// Replaces commands for several systems, `(Debian, Ubuntu: …; Fedora: …)`, by this system's.
@@ -87,7 +94,8 @@ mod tests {
         );
         assert_eq!(short("ID=nixos\n"), TEXT);
         let of_release = |release: &str| {
-            let text = "install d (Debian, Ubuntu: `apt install d-17`; Ubuntu 26.04: `apt install d-21`; Debian 12: `apt install d`)";
+            let text = "install d (Debian, Ubuntu: `apt install d-17`; Debian 14, Ubuntu 26.04: `apt install d-21`; \
+                        Ubuntu 26.10: `apt install d-23`; Debian 12: `apt install d`)";
             System::of(release).shortened(text)
         };
         assert_eq!(
@@ -98,6 +106,8 @@ mod tests {
             ("ID=debian\nVERSION_ID=\"13\"\n", "d-17"),
             ("ID=ubuntu\nVERSION_ID=\"24.04\"\n", "d-17"),
             ("ID=ubuntu\nVERSION_ID=\"26.04\"\n", "d-21"),
+            ("ID=ubuntu\nVERSION_ID=\"26.10\"\n", "d-23"),
+            ("ID=debian\nVERSION_CODENAME=forky\n", "d-21"),
         ] {
             assert_eq!(
                 of_release(release),

@@ -317,16 +317,17 @@ fn with_runtime(
 }
 
 /// The clangs to choose from, when none is declared: that of the ROCm tree which a variable names, for sources that
-/// use the tree, because its headers and device libraries are for its own; then those of `PATH`, the newest first. A
-/// tree that nobody named has what there is when `PATH` has none.
+/// use the tree, because its headers and device libraries are for its own; then those of `PATH`, the newest first. That
+/// of a tree which nobody named comes last.
 fn clangs(module: &Module, search: &Search, sdk: Option<&Option<Root>>) -> Vec<Llvm> {
     let mut found = search.clangs();
     let root = sdk
         .and_then(Option::as_ref)
         .filter(|_| module.language == Language::Hip);
-    let of_tree = root.filter(|root| root.is_named || found.is_empty());
-    if let Some(llvm) = of_tree.and_then(|root| rocm::clang(&root.path)) {
-        found.insert(0, llvm);
+    let of_tree = root.and_then(|root| Some((root, rocm::clang(&root.path)?)));
+    if let Some((root, llvm)) = of_tree {
+        let place = if root.is_named { 0 } else { found.len() };
+        found.insert(place, llvm);
     }
     found
 }
