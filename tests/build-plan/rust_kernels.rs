@@ -335,6 +335,59 @@ fn makes_images_without_a_trace_of_its_functions() {
     shows_messages_of_rustc(&package, &cuda, &source);
 }
 
+#[test]
+fn makes_images_again_for_variables_and_settings() {
+    let Some(package) = package() else { return };
+    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"rust\"\n\
+        crate = \"kernels\"\ntargets = [\"gfx90a\"]\n";
+    package.put("Cargo.toml", manifest);
+    package.put(
+        "kernels/src/lib.rs",
+        "#![no_std]\nuse offload_device::{Global, Item, kernel};\n#[kernel]\n\
+         pub fn put(item: &Item, y: Global<u32>) {\n\
+         y.set(item, if option_env!(\"FACTOR\").is_some() { 2 } else { env!(\"SHIFTED\").len() as u32 });\n}\n",
+    );
+    package.put(
+        "kernels/build.rs",
+        "fn main() {\n    println!(\"cargo::rerun-if-env-changed=SHIFT\");\n    \
+         println!(\"cargo::rustc-env=SHIFTED={}\", std::env::var(\"SHIFT\").unwrap_or_default());\n}\n",
+    );
+    let build = |variables: &[(&str, &str)]| {
+        let mut script = script(&package, Path::new("/nonexistent"));
+        let told = text(&script.envs(variables.iter().copied()).output().unwrap());
+        for name in ["FACTOR", "SHIFT"] {
+            let line = format!("cargo::rerun-if-env-changed={name}\n");
+            assert!(told.contains(&line), "{told}");
+        }
+        assert!(!told.contains("rerun-if-env-changed=CARGO_PKG"), "{told}");
+        (
+            told,
+            fs::read(image(&package, "kernels", "gfx90a")).unwrap(),
+        )
+    };
+    let (_, plain) = build(&[]);
+    let count = compiles(&package);
+    assert!(build(&[]).1 == plain);
+    assert_eq!(compiles(&package), count);
+    let (_, doubled) = build(&[("FACTOR", "1")]);
+    let (_, shifted) = build(&[("SHIFT", "abc")]);
+    assert!(doubled != plain && shifted != plain && doubled != shifted);
+    assert!(build(&[]).1 == plain);
+
+    package.put(
+        ".cargo/config.toml",
+        "[profile.release]\noverflow-checks = true\n",
+    );
+    let count = compiles(&package);
+    let (told, _) = build(&[]);
+    let line = format!(
+        "cargo::rerun-if-changed={}\n",
+        package.at(".cargo/config.toml").display()
+    );
+    assert!(told.contains(&line), "{told}");
+    assert_eq!(compiles(&package), count + 1);
+}
+
 /// Errors in the crate of kernels: rustc's own words, and hints.
 fn shows_messages_of_rustc(package: &Package, cuda: &Path, source: &str) {
     let rows = [

@@ -20,6 +20,12 @@ pub struct Environment {
     directives: RefCell<Vec<String>>,
 }
 
+/// Returns a variable as the processes have it that this one starts.
+#[must_use]
+pub fn inherited(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
 impl Environment {
     /// Returns the environment of this process.
     pub fn of_process() -> Self {

@@ -351,6 +351,7 @@ impl Context<'_> {
             inputs: self.unlisted_inputs(module, source, side),
             // LLVM IR includes nothing, and clang writes no dependencies of it.
             depfile: (!is_ir).then(|| clang::depfile(output)),
+            cargo_folder: None,
             output: output.to_owned(),
             joined: Vec::new(),
             finish: self.finish(module, side),

@@ -180,6 +180,7 @@ impl Context<'_> {
             start: Start::Plain,
             inputs: files,
             depfile: None,
+            cargo_folder: None,
             output: output.to_owned(),
             joined: Vec::new(),
             finish,

@@ -47,6 +47,7 @@ impl Context<'_> {
             start: Start::Plain,
             inputs,
             depfile: None,
+            cargo_folder: None,
             output: object.to_owned(),
             joined: Vec::new(),
             finish: Finish::None,

@@ -122,6 +122,7 @@ fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> T
         start: Start::Plain,
         inputs: objects.to_vec(),
         depfile: None,
+        cargo_folder: None,
         output,
         joined: Vec::new(),
         finish: Finish::None,

@@ -229,6 +229,11 @@ impl Context<'_> {
             "{}.bc",
             key(&format!("{way}\0{}", sysroot.rustc.identity))
         ));
+        let settings = KernelCrate::settings(self.root);
+        let environment = format!(
+            "{}\n{}\n{settings:?}",
+            self.variables, sysroot.rustc.identity
+        );
         let part = files::part(output);
         let copy = (made.as_path(), part.as_path());
         let copy = match self.compiler.kernel_linker(target) {
@@ -247,9 +252,14 @@ impl Context<'_> {
                     .with_cargo_colors(self.colors),
                 copy,
             ],
-            inputs: lists.into_iter().chain(kernels.manifests()).collect(),
+            inputs: lists
+                .into_iter()
+                .chain(kernels.manifests())
+                .chain(settings)
+                .collect(),
             depfile: Some(rust::dependencies(kernels, &target.triple, &folder)),
-            environment: format!("{}\n{}", self.variables, sysroot.rustc.identity),
+            cargo_folder: Some(folder),
+            environment,
             hints: SymbolHints {
                 others: HINTS,
                 ..SymbolHints::default()
@@ -266,6 +276,7 @@ impl Context<'_> {
             start: Start::Plain,
             inputs: Vec::new(),
             depfile: None,
+            cargo_folder: None,
             output: output.to_owned(),
             joined: Vec::new(),
             finish: Finish::None,

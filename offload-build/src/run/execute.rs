@@ -24,6 +24,8 @@ pub(crate) struct Outcome {
     pub(crate) warnings: Vec<(String, String)>,
     /// Records of the steps, in the order of the plan.
     pub(crate) made: Vec<Made>,
+    /// Names of variables that Cargo has to watch, besides those that the plan read.
+    pub(crate) variables: BTreeSet<String>,
 }
 
 /// Executes all steps of a plan, those of one stage in parallel. A failed step does not stop the others of its stage, up to
@@ -60,6 +62,7 @@ pub(crate) fn execute(
             match result {
                 Ok(done) => {
                     outcome.made.push(step.made(done.reads));
+                    outcome.variables.extend(done.variables);
                     let mut new = messages::diagnostics(&done.messages);
                     new.retain(|text| seen.insert(messages::identity(text)));
                     if !new.is_empty() {

@@ -227,7 +227,7 @@ impl<'a> Run<'a> {
         let progress = Progress::new(environment, &module.name, steps);
         let folder = self.out.join("offload").join(&module.name);
         let outcome = execute(&built.plan, &jobs, &progress, digests);
-        let Outcome { warnings, made } = outcome.map_err(|error| {
+        let outcome = outcome.map_err(|error| {
             let file = folder.join("errors.txt");
             let error = BuildPart::Steps.coded()(Error::new(messages::shortened(
                 &error.to_string(),
@@ -235,6 +235,14 @@ impl<'a> Run<'a> {
             )));
             built.explained(module, error)
         })?;
+        let Outcome {
+            warnings,
+            made,
+            variables,
+        } = outcome;
+        for name in &variables {
+            environment.variable(name);
+        }
         let warnings = warnings.into_iter();
         let warnings: String = warnings
             .map(|(title, text)| format!("{title}:\n{text}"))

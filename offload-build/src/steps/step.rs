@@ -3,6 +3,7 @@
 use crate::messages::Failure;
 use crate::steps::digests::Digests;
 use offload_build_core::process::command::Command;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +46,8 @@ pub(crate) struct Done {
     pub messages: String,
     /// Every file that the output depends on.
     pub reads: Vec<PathBuf>,
+    /// Names of variables on which the output depends, but for those that the plan read.
+    pub variables: BTreeSet<String>,
 }
 
 impl Done {

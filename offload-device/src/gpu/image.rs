@@ -31,7 +31,7 @@ impl ImageKind {
             ([0x50, 0xed, 0x55, 0xba, ..], _) => Self::Fatbin,
             ([0x10, 0xff, 0x10, 0xad, ..], _) => Self::OffloadBinary,
             ([b'C', b'C', b'O', b'B', ..], _) => Self::Bundle,
-            _ if image.starts_with(b"__CLANG_OFFLOAD_BUNDLE__") => Self::Bundle,
+            _ if is_bundle(image) => Self::Bundle,
             _ if is_text(image) => Self::Text,
             _ => Self::Unknown,
         }
@@ -58,6 +58,12 @@ impl ImageKind {
             Self::Unknown => "bytes of another format",
         }
     }
+}
+
+/// Tells whether an image is a bundle. The magic is in two parts: tools that search a program for bundles would find it whole.
+fn is_bundle(image: &[u8]) -> bool {
+    let rest = image.strip_prefix(b"__CLANG_OFFLOAD_");
+    rest.is_some_and(|rest| rest.starts_with(b"BUNDLE__"))
 }
 
 /// Returns true if the first line is text, as PTX begins with comments or `.version`.

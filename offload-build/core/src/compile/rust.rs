@@ -122,7 +122,7 @@ pub fn forget(sysroot: &Sysroot<'_>, kernels: &KernelCrate, folder: &Path) -> Co
         .arg("--target-dir")
         .arg(folder)
         .arg(format!("--target={}", sysroot.triple))
-        .args(rustc.cargo_options.iter().copied())
+        .args(&rustc.cargo_options)
 }
 
 /// Compiles a crate of kernels and what it depends on, by Cargo, to the bitcode of all of it in the file `output`. Cargo
@@ -185,7 +185,7 @@ pub fn kernels(
         .arg("--target-dir")
         .arg(folder)
         .arg(format!("--target={triple}"))
-        .args(rustc.cargo_options.iter().copied())
+        .args(&rustc.cargo_options)
         .args((!kernels.has_default_features).then_some("--no-default-features"))
         .args(features)
         .args(

@@ -50,7 +50,7 @@ pub struct Rustc {
     /// The Cargo that runs this build script.
     pub cargo: PathBuf,
     /// Options of that Cargo which also hold for a Cargo that it starts.
-    pub cargo_options: Vec<&'static str>,
+    pub cargo_options: Vec<String>,
     /// Variables that Cargo and its users set for this package, and that are not for a crate of kernels.
     pub removed: Vec<OsString>,
 }
@@ -294,24 +294,75 @@ impl Answered {
     }
 }
 
-/// Options of the Cargo that runs this build script, as far as the system tells: its command line.
-fn cargo_options() -> Vec<&'static str> {
-    const SHARED: [&str; 3] = ["--frozen", "--locked", "--offline"];
-    #[cfg(target_os = "linux")]
-    {
-        let parent = std::os::unix::process::parent_id();
-        let line = std::fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
-        let mut words = line.split(|byte| *byte == 0);
-        let is_cargo = words
-            .next()
-            .is_some_and(|program| program.ends_with(b"cargo"));
-        let words: Vec<&[u8]> = words.take_while(|word| *word != b"--").collect();
-        let is_given = |option: &&str| is_cargo && words.contains(&option.as_bytes());
-        SHARED.into_iter().filter(is_given).collect()
+/// Options of the Cargo that runs this build script which also hold for a Cargo that it starts, as far as the system tells:
+/// its command line.
+#[cfg(target_os = "linux")]
+fn cargo_options() -> Vec<String> {
+    let parent = PathBuf::from(format!("/proc/{}", std::os::unix::process::parent_id()));
+    let line = std::fs::read(parent.join("cmdline")).unwrap_or_default();
+    let mut words = line.split(|byte| *byte == 0);
+    let is_cargo = words
+        .next()
+        .is_some_and(|program| program.ends_with(b"cargo"));
+    if !is_cargo {
+        return Vec::new();
     }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = SHARED;
-        Vec::new()
+    let words = words.map(|word| String::from_utf8_lossy(word).into_owned());
+    let folder = std::fs::read_link(parent.join("cwd")).unwrap_or_default();
+    shared_options(words, &folder)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn cargo_options() -> Vec<String> {
+    Vec::new()
+}
+
+/// Chooses from the words of a Cargo in `folder`. `--config` may name a file from there.
+#[cfg(target_os = "linux")]
+fn shared_options(words: impl Iterator<Item = String>, folder: &Path) -> Vec<String> {
+    const PLAIN: [&str; 3] = ["--frozen", "--locked", "--offline"];
+    let mut shared = Vec::new();
+    let mut words = words.take_while(|word| word != "--");
+    while let Some(word) = words.next() {
+        let config = match word.as_str() {
+            "--config" => words.next(),
+            plain if PLAIN.contains(&plain) => {
+                shared.push(word);
+                continue;
+            }
+            _ => word.strip_prefix("--config=").map(str::to_owned),
+        };
+        if let Some(config) = config {
+            let file = folder.join(&config);
+            let config = match file.is_file() {
+                true => file.to_string_lossy().into_owned(),
+                false => config,
+            };
+            shared.extend(["--config".to_owned(), config]);
+        }
+    }
+    shared
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_the_options_of_cargo_that_another_cargo_needs() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("my.toml"), "").unwrap();
+        let line = "build --release --offline --config a.b=1 -p x --config=my.toml --config c='d' --locked -- --frozen --config e=2";
+        let words = line.split(' ').map(str::to_owned);
+        let file = folder.path().join("my.toml");
+        let config = |text: &str| ["--config".to_owned(), text.to_owned()];
+        let expected: Vec<String> = ["--offline".to_owned()]
+            .into_iter()
+            .chain(config("a.b=1"))
+            .chain(config(file.to_str().unwrap()))
+            .chain(config("c='d'"))
+            .chain(["--locked".to_owned()])
+            .collect();
+        assert_eq!(shared_options(words, folder.path()), expected);
     }
 }

@@ -1,13 +1,14 @@
 //! A task: the commands that make one file, run only when something they read has changed.
 //!
 //! Beside the output lies `<output>.key`: the digest of how it was made, then a line
-//! `<MD5> <path>` for the output, and one for each file that was read. In `<output>.messages` are warnings, which
+//! `<MD5> <path>` for the output, and one for each file that was read, and `<MD5> $<name>` for variables. In `<output>.messages` are warnings, which
 //! Cargo forgets when a build script runs again. The output is made under another name and renamed, the key
 //! is written last and removed first: whatever is interrupted, an output with a key is whole and its own.
 //!
 //! A launcher is not part of how an output is made: with and without one it is the same. What comes back from it is
 //! looked at, and made again without it where it cannot be right.
 
+mod cargo_variables;
 pub(crate) mod depfile;
 pub(crate) mod file_numbers;
 pub(crate) mod finish;
@@ -25,6 +26,7 @@ use crate::steps::key::{KeyFiles, is_older};
 use crate::steps::step::{Done, Made, Step};
 use crate::steps::task::finish::Finish;
 use crate::steps::task::joined::{JoinError, Joined};
+use offload_build_core::environment;
 use offload_build_core::error::Error;
 use offload_build_core::files;
 use offload_build_core::process::command::{Command, CommandError, Quoted};
@@ -53,6 +55,8 @@ pub(crate) struct Task {
     pub inputs: Vec<PathBuf>,
     /// The file in which a command lists the files that it read, for `make`.
     pub depfile: Option<PathBuf>,
+    /// The folder of a Cargo that is started, whose crates may read variables.
+    pub cargo_folder: Option<PathBuf>,
     /// The file that is made.
     pub output: PathBuf,
     /// Libraries that join the output if it calls them.
@@ -111,12 +115,8 @@ impl Task {
     /// When a command fails or a file cannot be written; the output and its key are then absent.
     pub(crate) fn run(&self, digests: &Digests) -> Result<Done, TaskError> {
         let recipe = self.recipe();
-        if let Some((reads, messages)) = self.fresh(&recipe, digests) {
-            return Ok(Done {
-                fresh: true,
-                reads,
-                messages,
-            });
+        if let Some(done) = self.fresh(&recipe, digests) {
+            return Ok(done);
         }
         let key = KeyFiles::of(&self.output);
         // A compiler that did not run leaves no dependencies: those of an earlier run are not its own.
@@ -155,6 +155,8 @@ impl Task {
         let reads = self
             .reads()
             .map_err(|(path, error)| TaskError::File(path, error))?;
+        let cargo_folder = self.cargo_folder.as_deref();
+        let variables = cargo_folder.map(cargo_variables::names).unwrap_or_default();
         let in_file = |(path, error)| TaskError::File(path, error);
         key.keep_messages(&messages).map_err(in_file)?;
         // A file that changed while the compiler ran may not be the one that it read: no key, so the
@@ -166,7 +168,8 @@ impl Task {
                 Some(format!("{digest} {}\n", path.display()))
             });
             // Without a file that cannot be read there is no key: its changes would not count.
-            if let Some(lines) = lines.collect::<Option<String>>() {
+            if let Some(mut lines) = lines.collect::<Option<String>>() {
+                lines.extend(variables.iter().map(|name| variable_line(name) + "\n"));
                 key.write(&recipe, &lines).map_err(in_file)?;
             }
         }
@@ -174,6 +177,7 @@ impl Task {
             fresh: false,
             messages,
             reads,
+            variables,
         })
     }
 
@@ -186,13 +190,21 @@ impl Task {
         }
     }
 
-    /// The files that the output was made from, and the warnings, when it is still the one that would be made now.
-    fn fresh(&self, recipe: &str, digests: &Digests) -> Option<(Vec<PathBuf>, String)> {
+    /// Returns the files and variables that the output was made from, and the warnings, when it is still the one that would be made
+    /// now.
+    fn fresh(&self, recipe: &str, digests: &Digests) -> Option<Done> {
         let key = KeyFiles::of(&self.output);
         let lines = key.lines(recipe)?;
-        let mut reads = Vec::new();
+        let (mut reads, mut variables) = (Vec::new(), BTreeSet::new());
         for line in lines.lines() {
             let (digest, path) = line.split_once(' ')?;
+            if let Some(name) = path.strip_prefix('$') {
+                if line != variable_line(name) {
+                    return None;
+                }
+                variables.insert(name.to_owned());
+                continue;
+            }
             let path = PathBuf::from(path);
             let (digest, number) = digest.split_once('@').unwrap_or((digest, ""));
             let is_same_file = || file_numbers::number(&path).is_some_and(|found| found == number);
@@ -207,7 +219,12 @@ impl Task {
         // They may have been kept with colors.
         let colors = self.commands.first().map(Command::colors);
         let messages = escape::messages(&messages, colors.unwrap_or_default());
-        is_whole.then_some((reads, messages))
+        is_whole.then_some(Done {
+            fresh: true,
+            messages,
+            reads,
+            variables,
+        })
     }
 
     /// Edits what the commands made, and removes the assembly that they made it from.
@@ -315,6 +332,14 @@ fn run_all(commands: &[Command], variables: &[(&str, OsString)]) -> Result<Strin
         messages += &command.run_with(variables)?.stderr;
     }
     Ok(messages)
+}
+
+/// Returns what a key says of a variable, as it is now.
+fn variable_line(name: &str) -> String {
+    let value = environment::inherited(name);
+    let mut hash = Md5::new();
+    hash.update(format!("{value:?}"));
+    format!("{} ${name}", hex(hash))
 }
 
 /// Returns what a key says of a file whose number is in names of the output.

@@ -35,6 +35,7 @@ impl Bench {
             start: Start::Plain,
             inputs: vec![at("k.c")],
             depfile: Some(at("k.d")),
+            cargo_folder: None,
             output: at("k.out"),
             joined: Vec::new(),
             finish: Finish::None,
