@@ -514,6 +514,30 @@ fn plans_a_sysroot_and_the_crate_for_each_target() {
 }
 
 #[test]
+fn refuses_options_of_rustc_that_do_not_belong_in_flags() {
+    let Some(package) = package(KEYS, &["22"]) else {
+        return;
+    };
+    for (flag, why) in [
+        (
+            "-Ctarget-cpu=gfx1100",
+            "`target-cpu` in `flags` names a processor: `targets` does that",
+        ),
+        (
+            "@args.txt",
+            "`@args.txt` in `flags` is a file of options, which Cargo does not watch: write its options into `flags`",
+        ),
+    ] {
+        declare(
+            &package,
+            &format!("{KEYS}flags = [\"--cfg=x\", \"{flag}\"]\n"),
+        );
+        let error = package.fails(&mut script(&package));
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[test]
 fn has_the_features_of_the_dependency_on_the_crate() {
     let Some(package) = package(KEYS, &["22"]) else {
         return;

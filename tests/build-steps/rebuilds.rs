@@ -424,13 +424,15 @@ fn makes_an_image_again_for_what_the_compiler_reads_besides_sources() {
         ("1", "-DONE=1"),
     ] {
         library(value);
-        package.put("options", options);
+        // A file of options may name another one.
+        package.put("options", "@inner");
+        package.put("inner", options);
         let mut script = package.script();
         let script = script
             .env("CUDA_PATH", package.at("cuda"))
             .env("OFFLOAD_COMPILER", &clang);
         let told = text(&script.output().unwrap());
-        for watched in ["cuda/nvvm/libdevice/libdevice.10.bc", "options"] {
+        for watched in ["cuda/nvvm/libdevice/libdevice.10.bc", "options", "inner"] {
             let line = format!("rerun-if-changed={}\n", package.at(watched).display());
             assert!(told.contains(&line), "{line}{told}");
         }

@@ -108,6 +108,15 @@ impl Template {
 
 /// Returns a text of a template with the names of a package.
 pub(super) fn filled(text: &str, package: &str) -> String {
+    let is_bare = |char: char| char.is_ascii_alphanumeric() || "-_".contains(char);
+    let text = match package.chars().all(is_bare) {
+        true => text.to_owned(),
+        // TOML has other keys in quotes.
+        false => text.replace(
+            "{{project-name}}-kernels =",
+            "\"{{project-name}}-kernels\" =",
+        ),
+    };
     let text = text.replace("{{project-name}}", package);
     let text = text.replace("{{crate_name}}", &package.replace('-', "_"));
     // The CPU device is that of this machine.
@@ -123,6 +132,17 @@ pub(super) fn filled(text: &str, package: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fills_manifests_for_names_that_are_no_bare_keys() {
+        for (name, key) in [("a-b_1", "a-b_1-kernels ="), ("ünï", "\"ünï-kernels\" =")] {
+            let text = filled(RUST.manifest, name);
+            assert!(text.contains(key), "{text}");
+            let document: toml_edit::DocumentMut = text.parse().unwrap();
+            let kernels = &document["dependencies"][format!("{name}-kernels").as_str()];
+            assert!(kernels.is_inline_table(), "{text}");
+        }
+    }
 
     #[test]
     fn contains_each_file_of_its_folder() {

@@ -167,6 +167,11 @@ fn refused_of_rustc(flags: &[String]) -> Option<(&str, String)> {
                 .or_else(|| flag.strip_prefix("--codegen=")),
         };
         behind_c = !behind_c && (flag == "-C" || flag == "--codegen");
+        if flag.starts_with('@') {
+            let why =
+                "is a file of options, which Cargo does not watch: write its options into `flags`";
+            return Some((flag, why.to_owned()));
+        }
         let option = codegen.unwrap_or(flag);
         let name = option.split_once('=').map_or(option, |(name, _)| name);
         if let Some((name, why)) = OF_RUSTC.iter().find(|(known, _)| *known == name) {
