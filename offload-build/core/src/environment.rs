@@ -20,6 +20,12 @@ pub struct Environment {
     directives: RefCell<Vec<String>>,
 }
 
+/// Returns the variable by which Cargo tells build scripts that a feature of their package is enabled.
+pub fn feature_variable(feature: &str) -> String {
+    let name = feature.to_uppercase().replace('-', "_");
+    format!("CARGO_FEATURE_{name}")
+}
+
 /// Returns a variable as the processes have it that this one starts.
 #[must_use]
 pub fn inherited(name: &str) -> Option<OsString> {
@@ -56,8 +62,7 @@ impl Environment {
 
     /// Tells whether a cargo feature of the package is enabled.
     pub fn has_feature(&self, feature: &str) -> bool {
-        let name = feature.to_uppercase().replace('-', "_");
-        self.cargo(&format!("CARGO_FEATURE_{name}")).is_some()
+        self.cargo(&feature_variable(feature)).is_some()
     }
 
     /// The colors that Cargo was asked for by its variable. Cargo hands neither `--color` nor `term.color` to build scripts.

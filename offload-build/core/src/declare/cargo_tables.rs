@@ -1,6 +1,8 @@
 //! Features, libraries and dependencies in the tables of a `Cargo.toml` that are Cargo's own.
 
 use crate::declare::manifest::{ManifestError, Source, Table};
+use crate::declare::platform;
+use crate::environment::feature_variable;
 use crate::error::Error;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,7 +17,8 @@ pub fn features(package: Source<'_>) -> Result<BTreeSet<String>, ManifestError> 
     let document = package.parse()?;
     let document = document.get_ref();
     let mut found = BTreeSet::new();
-    for (name, value) in dependencies(document, &["dependencies", "build-dependencies"]) {
+    let tables = &["dependencies", "build-dependencies"];
+    for (name, value) in dependencies(document, tables, &|_| true) {
         let table = value.as_table();
         if table.and_then(|table| flag(table, "optional")) == Some(true) {
             found.insert(name.to_owned());
@@ -79,8 +82,7 @@ impl Default for DependencyFeatures {
 
 /// Returns the features that `package` asks for where it depends on the package `name`; `None` if it does not depend on it.
 ///
-/// `workspace` returns the manifest of its workspace, and `is_on` tells whether a feature of `package` is enabled. Tables of
-/// platforms count for all platforms.
+/// `workspace` returns the manifest of its workspace, and `cargo` what Cargo tells the package's build script.
 ///
 /// # Errors
 ///
@@ -89,12 +91,14 @@ pub fn dependency_features(
     package: Source<'_>,
     workspace: &dyn Fn() -> Result<Option<(PathBuf, String)>, Error>,
     name: &str,
-    is_on: &dyn Fn(&str) -> bool,
+    cargo: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<DependencyFeatures>, Error> {
+    let is_on = |feature: &str| cargo(&feature_variable(feature)).is_some();
+    let is_for = |table: &str| platform::holds(table, cargo);
     let document = package.parse().map_err(Error::new)?;
     let document = document.get_ref();
     let mut found: Option<DependencyFeatures> = None;
-    for (key, value) in dependencies(document, &["dependencies"]) {
+    for (key, value) in dependencies(document, &["dependencies"], &is_for) {
         let mut asked = Asked::new(key, value);
         let inherits = value.as_table().and_then(|table| flag(table, "workspace"));
         if inherits == Some(true) {
@@ -114,7 +118,7 @@ pub fn dependency_features(
         });
         all.has_default |= asked.has_default.unwrap_or(true);
         all.features.extend(asked.features);
-        all.features.extend(passed_on(document, key, is_on));
+        all.features.extend(passed_on(document, key, &is_on));
     }
     Ok(found)
 }
@@ -171,15 +175,15 @@ impl Asked {
     }
 }
 
-/// Returns the dependencies in the tables `names`, of all platforms.
+/// Returns the dependencies in the tables `names`, also of platforms for which `is_for` is true.
 fn dependencies<'t, 'a>(
     document: &'t Table<'a>,
     names: &'static [&'static str],
+    is_for: &'t dyn Fn(&str) -> bool,
 ) -> impl Iterator<Item = (&'t str, &'t DeValue<'a>)> {
-    let platforms = below(document, "target")
-        .into_iter()
-        .flat_map(Table::values);
-    let platforms = platforms.filter_map(|value| value.get_ref().as_table());
+    let platforms = below(document, "target").into_iter().flatten();
+    let platforms = platforms.filter(|(name, _)| is_for(name.get_ref()));
+    let platforms = platforms.filter_map(|(_, value)| value.get_ref().as_table());
     let declaring = std::iter::once(document).chain(platforms);
     let tables =
         declaring.flat_map(move |table| names.iter().filter_map(|name| below(table, name)));
@@ -215,8 +219,11 @@ mod tests {
             text: package,
         };
         let workspace = || Ok(Some((PathBuf::from("../Cargo.toml"), WORKSPACE.to_owned())));
-        let is_on = |feature: &str| on.contains(&feature);
-        let found = dependency_features(source, &workspace, "kernels", &is_on).unwrap();
+        let cargo = |name: &str| match name.strip_prefix("CARGO_FEATURE_") {
+            Some(feature) => on.contains(&&*feature.to_lowercase()).then(String::new),
+            None => (name == "CARGO_CFG_UNIX").then(String::new),
+        };
+        let found = dependency_features(source, &workspace, "kernels", &cargo).unwrap();
         found.map(|found| (found.features.into_iter().collect(), found.has_default))
     }
 
@@ -270,5 +277,8 @@ mod tests {
         }
         let others = "[dependencies]\nothers = \"1\"\n[dev-dependencies]\nkernels = { path = \"k\", features = [\"a\"] }\n";
         assert_eq!(asked(others, &[]), None);
+        let elsewhere = "[dependencies]\nkernels = \"1\"\n[target.'cfg(windows)'.dependencies]\n\
+            kernels = { version = \"1\", features = [\"a\"] }\n";
+        assert_eq!(asked(elsewhere, &[]), Some((Vec::new(), true)));
     }
 }

@@ -157,8 +157,8 @@ fn features_of_dependency(
         file: "Cargo.toml",
         text: &text,
     };
-    dependency_features(package, &workspace, name, &|feature| {
-        environment.has_feature(feature)
+    dependency_features(package, &workspace, name, &|variable| {
+        environment.cargo(variable)
     })
 }
 
