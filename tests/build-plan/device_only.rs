@@ -368,6 +368,28 @@ fn compiles_again_only_what_changed() {
 }
 
 #[test]
+fn takes_the_targets_of_its_language_from_a_list_for_several_packages() {
+    let Some(package) = package("hip", &format!("{HIP}{AMD}")) else {
+        return;
+    };
+    let plan = |targets: &str| {
+        let mut script = package.script();
+        let script = script.env("OFFLOAD_TARGETS", targets);
+        script.env("OFFLOAD_DRY_RUN", "1").output().unwrap().stderr
+    };
+    let plan = String::from_utf8(plan("sm_80,gfx1100,x86_64-pc-linux-gnu")).unwrap();
+    assert!(plan.contains("--offload-arch=gfx1100 "), "{plan}");
+    assert!(
+        !plan.contains("sm_80") && !plan.contains("gfx90a"),
+        "{plan}"
+    );
+    assert_eq!(
+        package.fails(package.script().env("OFFLOAD_TARGETS", "sm_80,sm_90")),
+        "OFFLOAD_TARGETS: `sm_80` is not a valid target of `hip` [OFF503]"
+    );
+}
+
+#[test]
 fn says_what_a_language_does_not_take() {
     let Some(package) = package("hip", &format!("{HIP}{AMD}")) else {
         return;

@@ -4,7 +4,7 @@ use crate::declare::language::Language;
 use crate::declare::module::flags::Flags;
 use crate::declare::module::library_names::LibraryNames;
 use crate::declare::module::optional_kernels::{OptionalKernel, optional_kernels};
-use crate::declare::settings::{Settings, nearest};
+use crate::declare::settings::{Reach, Settings, nearest};
 use crate::error::Error;
 use offload_formats_core::names::{Processor, TargetId, Triple, spelling};
 use std::path::Path;
@@ -150,6 +150,32 @@ impl Target {
     }
 }
 
+/// Returns the targets that a module names. A list for several packages may have targets of other languages, which are left out
+/// if others are left.
+fn of_language(settings: &Settings, language: Language) -> Result<Vec<Target>, Error> {
+    let entry = settings.entry("targets");
+    let is_for_others = entry.is_some_and(|entry| entry.reach == Reach::World);
+    let (mut targets, mut others) = (Vec::new(), Vec::new());
+    for text in settings.list("targets") {
+        let target = Target::parse(text);
+        let target = target.map_err(|problem| settings.error_at("targets", problem))?;
+        match target.is_target_of(language) {
+            true => targets.push(target),
+            false => others.push(text),
+        }
+    }
+    match others.first() {
+        Some(text) if !is_for_others || targets.is_empty() => {
+            let problem = format!(
+                "`{text}` is not a valid target of `{}` [OFF503]",
+                language.name()
+            );
+            Err(settings.error_at("targets", problem))
+        }
+        _ => Ok(targets),
+    }
+}
+
 /// Returns the targets of a module, with what holds for each alone.
 pub(super) fn targets(
     settings: &Settings,
@@ -157,20 +183,13 @@ pub(super) fn targets(
     own: &Flags,
     root: &Path,
 ) -> Result<Vec<Target>, Error> {
-    let written = settings.list("targets");
+    let written = of_language(settings, language)?;
     let libraries = LibraryNames::new(settings, root)?;
     let has_all = has_all_targets(settings, language);
     let mut targets: Vec<Target> = Vec::new();
-    for text in written {
-        let mut target =
-            Target::parse(text).map_err(|problem| settings.error_at("targets", problem))?;
-        if !target.is_target_of(language) {
-            let problem = format!(
-                "`{text}` is not a valid target of `{}` [OFF503]",
-                language.name()
-            );
-            return Err(settings.error_at("targets", problem));
-        }
+    for mut target in written {
+        let text = target.written.clone();
+        let text = text.as_str();
         if let Some(same) = targets.iter().find(|other| other.makes_same_image(&target)) {
             let problem = format!("`{text}` and `{}` are the same target", same.written);
             return Err(settings.error_at("targets", problem));
