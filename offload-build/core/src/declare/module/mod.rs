@@ -5,6 +5,7 @@ mod compression;
 mod flags;
 mod kernel_crate;
 mod library_names;
+mod matches;
 mod named_files;
 mod optional_kernels;
 mod refused_flags;

@@ -2,6 +2,7 @@
 
 use crate::declare::language::Language;
 use crate::declare::module::flags::Flags;
+use crate::declare::module::matches::matches;
 use crate::declare::settings::{Reach, Settings};
 use crate::error;
 use crate::error::Error;
@@ -37,11 +38,10 @@ pub(super) fn sources(
         };
         let star = first_wildcard(text).filter(|_| !is_plain);
         let folder_of_files = star.map(|star| root.join(fixed_folder(text, star)));
-        let matches = glob::glob(&pattern).map_err(|error| problem(error.to_string()))?;
+        let matches = matches(&pattern, folder_of_files.as_deref()).map_err(problem)?;
         let before = found.len();
         let mut folder = false;
         for path in matches {
-            let path = path.map_err(|error| problem(error.to_string()))?;
             let other = |folder: &PathBuf| is_of_other_scripts(&path, folder, root, out);
             if folder_of_files.as_ref().is_some_and(other) || is_lock(&path) {
                 continue;

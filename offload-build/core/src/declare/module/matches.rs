@@ -1,0 +1,117 @@
+//! Files and folders that a pattern matches.
+
+use crate::files;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The most times that one folder occurs in a path. Links may form loops, and each loop more doubles what there is to find.
+const MOST_TIMES: usize = 2;
+
+/// Returns the paths that a pattern matches. `folder` is the one before its first wildcard.
+///
+/// # Errors
+///
+/// If the pattern is invalid or a folder cannot be read; the text says which.
+pub(super) fn matches(pattern: &str, folder: Option<&Path>) -> Result<Vec<PathBuf>, String> {
+    let Some(folder) = folder.filter(|_| pattern.contains("**")) else {
+        let found = glob::glob(pattern).map_err(|error| error.to_string())?;
+        let found = found.map(|path| path.map_err(|error| error.to_string()));
+        return found.collect();
+    };
+    // At the end it stands for folders.
+    let has_files = !pattern.ends_with("**");
+    let pattern = glob::Pattern::new(pattern).map_err(|error| error.to_string())?;
+    let options = glob::MatchOptions {
+        require_literal_separator: true,
+        ..glob::MatchOptions::default()
+    };
+    let mut all = Vec::new();
+    collect(folder, &mut Vec::new(), &mut all)?;
+    all.retain(|path| pattern.matches_path_with(path, options) && (has_files || path.is_dir()));
+    Ok(all)
+}
+
+/// Collects what is below a folder, also behind links; `around` are the folders on the way, without links.
+fn collect(folder: &Path, around: &mut Vec<PathBuf>, all: &mut Vec<PathBuf>) -> Result<(), String> {
+    // What is no folder, or no longer, contains nothing.
+    let Some(real) = files::real_path(folder).filter(|real| real.is_dir()) else {
+        return Ok(());
+    };
+    if around.iter().filter(|other| **other == real).count() >= MOST_TIMES {
+        return Ok(());
+    }
+    around.push(real);
+    let wrong = |error: io::Error| format!("{}: {error}", folder.display());
+    for entry in fs::read_dir(folder).map_err(wrong)? {
+        let entry = entry.map_err(wrong)?;
+        let path = entry.path();
+        let kind = entry.file_type().map_err(wrong)?;
+        if kind.is_dir() || kind.is_symlink() {
+            collect(&path, around, all)?;
+        }
+        all.push(path);
+    }
+    around.pop();
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn finds_what_glob_finds_and_ends_in_loops() {
+        let temporary = tempfile::tempdir().unwrap();
+        let root = temporary.path().canonicalize().unwrap();
+        for folder in ["k/sub/deep", "k/.hidden", "other"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        for file in [
+            "k/a.cu",
+            "k/sub/b.cu",
+            "k/sub/deep/c.cu",
+            "k/.hidden/d.cu",
+            "k/e.cpp",
+            "other/f.cu",
+        ] {
+            fs::write(root.join(file), "").unwrap();
+        }
+        symlink("../other", root.join("k/linked")).unwrap();
+        symlink("nothing", root.join("k/dangling.cu")).unwrap();
+        let found = |pattern: &str, folder: &str| {
+            let pattern = format!("{}/{pattern}", root.display());
+            let mut found = matches(&pattern, Some(&root.join(folder))).unwrap();
+            found.sort();
+            found
+        };
+        let patterns = [
+            ("k/**/*.cu", "k"),
+            ("k/**/b.cu", "k"),
+            ("k/*/**/*.cu", "k"),
+            ("k/**/deep/*", "k"),
+            ("**/[a-c].cu", "."),
+            ("k/**", "k"),
+        ];
+        for (pattern, folder) in patterns {
+            let by_glob = glob::glob(&format!("{}/{pattern}", root.display())).unwrap();
+            let mut by_glob: Vec<PathBuf> = by_glob.map(Result::unwrap).collect();
+            by_glob.sort();
+            let folder = if folder == "." { "" } else { folder };
+            assert_eq!(found(pattern, folder), by_glob, "{pattern}");
+        }
+        symlink("..", root.join("k/sub/loop")).unwrap();
+        symlink("sub", root.join("k/alias")).unwrap();
+        let all = found("k/**/*.cu", "k");
+        for file in [
+            "k/a.cu",
+            "k/alias/deep/c.cu",
+            "k/sub/deep/c.cu",
+            "k/sub/loop/a.cu",
+        ] {
+            assert!(all.contains(&root.join(file)), "{file}");
+        }
+        assert!(all.len() < 200, "{}", all.len());
+    }
+}
