@@ -374,9 +374,10 @@ fn makes_images_again_for_variables_and_settings() {
     assert!(doubled != plain && shifted != plain && doubled != shifted);
     assert!(build(&[]).1 == plain);
 
+    // What Cargo's folder of intermediate files is, the build scripts' Cargo does not share.
     package.put(
         ".cargo/config.toml",
-        "[profile.release]\noverflow-checks = true\n",
+        "[profile.release]\noverflow-checks = true\n[build]\nbuild-dir = \"shared\"\n",
     );
     let count = compiles(&package);
     let (told, _) = build(&[]);
@@ -386,6 +387,7 @@ fn makes_images_again_for_variables_and_settings() {
     );
     assert!(told.contains(&line), "{told}");
     assert_eq!(compiles(&package), count + 1);
+    assert!(!package.at("shared").exists());
 }
 
 /// Errors in the crate of kernels: rustc's own words, and hints.

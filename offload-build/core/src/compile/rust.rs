@@ -119,10 +119,21 @@ pub fn forget(sysroot: &Sysroot<'_>, kernels: &KernelCrate, folder: &Path) -> Co
         .arg(&kernels.package)
         .arg("--manifest-path")
         .arg(kernels.manifest())
-        .arg("--target-dir")
-        .arg(folder)
+        .args(in_folder(folder))
         .arg(format!("--target={}", sysroot.triple))
         .args(&rustc.cargo_options)
+}
+
+/// Returns the options by which Cargo builds in a folder, with nothing elsewhere: the outer Cargo holds a lock of its own
+/// folders, also of `build.build-dir`.
+fn in_folder(folder: &Path) -> [OsString; 4] {
+    let path = quoted(&folder.to_string_lossy());
+    [
+        "--target-dir".into(),
+        folder.into(),
+        "--config".into(),
+        format!("build.build-dir={path}").into(),
+    ]
 }
 
 /// Compiles a crate of kernels and what it depends on, by Cargo, to the bitcode of all of it in the file `output`. Cargo
@@ -182,8 +193,7 @@ pub fn kernels(
         ])
         .arg("--manifest-path")
         .arg(kernels.manifest())
-        .arg("--target-dir")
-        .arg(folder)
+        .args(in_folder(folder))
         .arg(format!("--target={triple}"))
         .args(&rustc.cargo_options)
         .args((!kernels.has_default_features).then_some("--no-default-features"))
