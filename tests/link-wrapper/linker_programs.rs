@@ -603,6 +603,36 @@ fn warns_of_images_that_libomptarget_does_not_load() {
 }
 
 /// clang names it when it links; those who start `offload-link` in place of `cc` must.
+/// A driver for C++ adds its library to the program, which the image for the CPU needs as well.
+#[test]
+fn links_cpp_code_of_an_image_with_the_library_of_the_driver() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    let source = "#include <cstdio>\nint main() {\n  int found = 0;\n#pragma omp target map(from : found)\n  \
+        { try { throw 7; } catch (int e) { found = e; } }\n  std::printf(\"%d\\n\", found);\n}\n";
+    project.compile("k.cpp", source, &["-O0"]);
+    let link = |driver: &str, args: &[&str]| {
+        let mut link = project.command(env!("CARGO_BIN_EXE_offload-link"));
+        link.env("OFFLOAD_CC", driver)
+            .args(["k.o", "-o", "k"])
+            .args(args)
+            .args(["-L/usr/lib/llvm-19/lib", "-lomptarget", "-lomp"])
+            .arg("-Wl,-rpath,/usr/lib/llvm-19/lib");
+        link.output().unwrap()
+    };
+    for driver in ["g++", "clang++-19"] {
+        let output = link(driver, &[]);
+        assert!(output.status.success(), "{driver}: {output:?}");
+        assert_eq!(text(&project.run("k").stdout), "7\n", "{driver}");
+    }
+    // C's drivers add none, nor do those of C++ that are told so.
+    for (driver, args) in [("gcc", &[][..]), ("g++", &["-nostdlib++"])] {
+        let output = link(driver, args);
+        assert!(!output.status.success(), "{driver}");
+    }
+}
+
 #[test]
 fn names_the_device_runtime_that_a_link_lacks() {
     let (Some(project), Some(_)) = (Project::new(), other("cuda", &["nvlink"])) else {

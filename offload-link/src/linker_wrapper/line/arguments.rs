@@ -27,15 +27,21 @@ pub(crate) enum Position {
 
 /// Tells whether a program takes a compiler driver's arguments: `gcc`, `clang++-19`, `aarch64-…-cc`.
 fn is_driver(path: &OsStr) -> bool {
-    let name = Path::new(path).file_name().unwrap_or_default();
-    let name = name.to_string_lossy();
-    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    let name = name_without_release(path);
     ["cc", "c++", "gcc", "g++", "clang", "clang++"]
         .iter()
         .any(|driver| {
             name.strip_suffix(driver)
                 .is_some_and(|before| before.is_empty() || before.ends_with('-'))
         })
+}
+
+/// Returns the name of a program, `clang++` for `/usr/bin/clang++-19`.
+fn name_without_release(path: &OsStr) -> String {
+    let name = Path::new(path).file_name().unwrap_or_default();
+    let name = name.to_string_lossy();
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
+        .to_owned()
 }
 
 /// The parsed command line.
@@ -180,6 +186,22 @@ impl Arguments {
                 ]) && !has(&["-dynamic-linker", "--dynamic-linker", "-shared", "--shared"])
             }
         }
+    }
+
+    /// Returns the option for the C++ library that `driver` adds to the link by itself.
+    pub(crate) fn cpp_library(&self, driver: &OsStr) -> Option<&'static str> {
+        const WITHOUT: [&str; 3] = ["-nostdlib", "-nodefaultlibs", "-nostdlib++"];
+        let mut texts = self.tokens.iter().map(|token| &token.text);
+        let is_cpp =
+            self.position == Position::Driver && name_without_release(driver).ends_with("++");
+        if !is_cpp || texts.any(|text| WITHOUT.iter().any(|option| text == option)) {
+            return None;
+        }
+        let mut texts = self.tokens.iter().map(|token| &token.text);
+        Some(match texts.any(|text| text == "-stdlib=libc++") {
+            true => "-lc++",
+            false => "-lstdc++",
+        })
     }
 
     /// Returns the quoting rules of the host's response files.

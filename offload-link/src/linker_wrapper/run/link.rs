@@ -162,7 +162,8 @@ impl Link<'_> {
             device::Way::Llvm => Vec::new(),
             device::Way::Own => runtimes::find(&[OffloadKind::OPENMP], self.program(clang)),
         };
-        let planner = Planner::new(arguments, &self.inputs, way, programs.cuda(), &runtimes);
+        let mut planner = Planner::new(arguments, &self.inputs, way, programs.cuda(), &runtimes);
+        planner.add_library(arguments.cpp_library(self.linker.program().as_os_str()));
         let find = |job: &GroupJob<'_>| {
             programs.find(&job.job, job.made_by, |tools| planner.check(job, tools))
         };

@@ -54,6 +54,11 @@ impl<'a> Planner<'a> {
 }
 
 impl Planner<'_> {
+    /// Adds a library, as an option, for the images of CPUs.
+    pub(crate) fn add_library(&mut self, option: Option<&str>) {
+        self.libraries.extend(option.map(OsString::from));
+    }
+
     /// Checks that a link with `tools` has every program that it needs.
     ///
     /// # Errors
