@@ -3,7 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use offload_formats::container::code_object::{join_notes, join_static_names, share_descriptors};
-use offload_formats::container::elf::{Elf, SymbolTable, rename_section};
+use offload_formats::container::elf::{Elf, SymbolTable, rename_section, separate_symbols};
+use std::collections::BTreeMap;
 use offload_formats::format::pieces;
 
 fuzz_target!(|data: &[u8]| {
@@ -22,6 +23,15 @@ fuzz_target!(|data: &[u8]| {
     }
     let _ = elf.symbols(SymbolTable::All);
     let _ = elf.symbols(SymbolTable::Dynamic);
+    for section in elf.sections() {
+        let _ = elf.relocations(&section);
+    }
+    let _ = elf.comdat_groups();
+    let names = BTreeMap::from([(2, "own".to_owned())]);
+    if let Ok(pieces) = separate_symbols(data, 0..data.len() as u64, &names) {
+        let separated = pieces::to_bytes(&pieces, &[data]).expect("pieces of the file");
+        assert!(Elf::parse(&separated[..], 0..separated.len() as u64).is_ok());
+    }
     let renamed = rename_section(data, 0..data.len() as u64, ".text", ".other");
     if let Ok(pieces) = renamed {
         let renamed = pieces::to_bytes(&pieces, &[data]).expect("pieces of the file");

@@ -15,4 +15,5 @@ mod kernels;
 mod kernels_cuda;
 mod objects;
 mod ptx;
+mod separate;
 mod symbols;

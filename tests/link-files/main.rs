@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
+#[path = "../support/linker.rs"]
+mod linker;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -15,4 +17,5 @@ mod large_images;
 mod outputs;
 mod read_failures;
 mod thin_archives;
+mod weak_functions;
 mod windows_tools;

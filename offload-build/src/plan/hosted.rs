@@ -83,6 +83,9 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     let names = match form {
         // Nothing joins them, and what is weak in two of them must not meet.
         HostFormat::Coff(_) => names.or_else(|| Some(own(Symbols::None))),
+        HostFormat::Elf(_) if module.language == Language::OpenMp && context.deferred => {
+            Some(own(Symbols::Deferred))
+        }
         HostFormat::Elf(_) => names,
     };
     let archive = context.archive(objects, names);

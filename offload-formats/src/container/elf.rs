@@ -22,17 +22,21 @@ use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
 mod edit;
 mod entries;
 mod error;
+mod groups;
 mod notes;
 mod rename;
+mod separate;
 mod symbols;
 mod write;
 
+pub use edit::{ElfRelocation, add_sections, remove_sections};
 pub(crate) use edit::{REFERENCE_SECTION, add_reference};
-pub use edit::{add_sections, remove_sections};
 pub use entries::ElfEntrySection;
 pub use error::ElfError;
+pub use groups::ComdatGroup;
 pub use notes::ElfNote;
 pub use rename::{rename_section, rename_symbols};
+pub use separate::separate_symbols;
 pub use symbols::{Binding, ElfSymbol, SymbolPlace, SymbolTable};
 #[cfg(feature = "tools")]
 pub(super) use write::check;
@@ -391,6 +395,18 @@ impl ElfSection {
     #[must_use]
     pub fn allocated(&self) -> bool {
         self.flags & elf::SHF_ALLOC.0 != 0
+    }
+
+    /// Returns true if the section contains machine code.
+    #[must_use]
+    pub fn executable(&self) -> bool {
+        self.flags & elf::SHF_EXECINSTR.0 != 0
+    }
+
+    /// Returns true if the section consists of zeros, which the file does not contain.
+    #[must_use]
+    pub fn zeroed(&self) -> bool {
+        self.section_type == elf::SHT_NOBITS.0
     }
 
     /// Returns true if programs may write to the section.

@@ -14,7 +14,7 @@ pub(crate) mod file_numbers;
 pub(crate) mod finish;
 mod hints;
 pub(crate) mod joined;
-mod regions;
+pub(crate) mod regions;
 pub(crate) mod returned;
 mod temporary_names;
 

@@ -49,6 +49,13 @@ fn rename_pointers(bytes: &mut [u8], module: u64) {
     }
 }
 
+/// Returns true for the name of a symbol that belongs to a module's target regions and pointers to linked variables, renamed or
+/// not.
+pub(crate) fn is_own(symbol: &[u8]) -> bool {
+    let kernel = find(symbol, KERNEL).and_then(|at| symbol.get(at + KERNEL.len()..));
+    kernel.is_some_and(|name| number_at(name).is_some()) || find(symbol, POINTER[0]).is_some()
+}
+
 /// Returns the place of the first `text` in `bytes`.
 pub(super) fn find(bytes: &[u8], text: &[u8]) -> Option<usize> {
     let first = *text.first()?;

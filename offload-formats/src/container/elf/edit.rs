@@ -30,6 +30,7 @@ mod symbols;
 mod write;
 
 pub(crate) use reference::{REFERENCE_SECTION, add_reference};
+pub use symbols::ElfRelocation;
 
 /// Returns an ELF file with `sections` after its own, in this order. They are not loaded, and linkers leave
 /// them out (`SHF_EXCLUDE`). Names may repeat.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use object::pod::bytes_of;
-use object::{Endianness, U32, U64, elf};
+use object::{Endian as _, Endianness, U64, elf};
 
 use super::{Elf, ElfWriteError, Headers, SymbolPlace, SymbolTable};
 use crate::format::bytes::ReadAt;
@@ -76,7 +76,7 @@ pub fn rename_symbols<'d, R: ReadAt<'d>>(
 }
 
 /// Changes of a file, and a growing copy of one of its sections of names.
-struct Renaming {
+pub(super) struct Renaming {
     /// New bytes of the file, by their offsets.
     changes: BTreeMap<u64, Vec<u8>>,
     /// Range of the file.
@@ -89,7 +89,10 @@ struct Renaming {
 }
 
 impl Renaming {
-    fn new<'d, R: ReadAt<'d>>(elf: &Elf<'d, R>, index: u32) -> Result<Self, ElfWriteError> {
+    pub(super) fn new<'d, R: ReadAt<'d>>(
+        elf: &Elf<'d, R>,
+        index: u32,
+    ) -> Result<Self, ElfWriteError> {
         let Headers::Elf64(_) = elf.headers else {
             return Err(ElfWriteError::NotWide);
         };
@@ -111,15 +114,20 @@ impl Renaming {
         size: u64,
         name: &str,
     ) -> Result<(), ElfWriteError> {
+        let value = self.add(name)?;
+        self.patch(table, record, size, 0, &value)
+    }
+
+    /// Adds a name, and returns its offset in the section of names.
+    pub(super) fn add(&mut self, name: &str) -> Result<[u8; 4], ElfWriteError> {
         let value = self.strings.len() as u64;
         let offset = u32::try_from(value).map_err(|_| ElfWriteError::TooLarge { value })?;
         self.strings.extend_from_slice(name.as_bytes());
         self.strings.push(0);
-        let value = U32::<Endianness>::new(self.endian, offset);
-        self.patch(table, record, size, 0, bytes_of(&value))
+        Ok(self.endian.write_u32(offset))
     }
 
-    fn patch(
+    pub(super) fn patch(
         &mut self,
         table: u64,
         record: u32,
@@ -138,23 +146,47 @@ impl Renaming {
         Ok(())
     }
 
-    fn finish<'d, R: ReadAt<'d>>(mut self, elf: &Elf<'d, R>) -> Result<Vec<Piece>, ElfWriteError> {
-        let offset = self.range.end.saturating_sub(self.range.start);
-        let size = self.strings.len() as u64;
-        for (field, value) in [(SH_OFFSET, offset), (SH_SIZE, size)] {
-            let value = U64::<Endianness>::new(self.endian, value);
-            let value = bytes_of(&value);
-            self.patch(elf.headers_offset, self.index, HEADER_SIZE, field, value)?;
+    fn finish<'d, R: ReadAt<'d>>(self, elf: &Elf<'d, R>) -> Result<Vec<Piece>, ElfWriteError> {
+        self.finish_with(elf, Vec::new())
+    }
+
+    /// Returns the file, the names and then the new contents of `tables`, which are indices of sections.
+    pub(super) fn finish_with<'d, R: ReadAt<'d>>(
+        mut self,
+        elf: &Elf<'d, R>,
+        tables: Vec<(u32, Vec<u8>)>,
+    ) -> Result<Vec<Piece>, ElfWriteError> {
+        let mut end = self.range.end.saturating_sub(self.range.start);
+        let mut added = Vec::new();
+        let names = (self.index, std::mem::take(&mut self.strings));
+        for (section, content) in [names].into_iter().chain(tables) {
+            // Only tables need their alignment, and names are first.
+            let offset = match added.is_empty() {
+                true => end,
+                false => end.next_multiple_of(TABLE_ALIGNMENT),
+            };
+            let size = content.len() as u64;
+            for (field, value) in [(SH_OFFSET, offset), (SH_SIZE, size)] {
+                let value = U64::<Endianness>::new(self.endian, value);
+                let value = bytes_of(&value);
+                self.patch(elf.headers_offset, section, HEADER_SIZE, field, value)?;
+            }
+            added.push(Piece::Zeros(offset.saturating_sub(end)));
+            added.push(Piece::Bytes(content));
+            end = offset.saturating_add(size);
         }
         let mut pieces = pieces::changed(self.range, self.changes);
-        pieces.push(Piece::Bytes(self.strings));
+        pieces.extend(added.into_iter().filter(|piece| piece.size() > 0));
         Ok(pieces)
     }
 }
 
+/// Alignment of symbol tables in a file.
+const TABLE_ALIGNMENT: u64 = 8;
 /// Size of a 64-bit section header, and offsets of its fields.
-const HEADER_SIZE: u64 = size_of::<elf::SectionHeader64<Endianness>>() as u64;
+pub(super) const HEADER_SIZE: u64 = size_of::<elf::SectionHeader64<Endianness>>() as u64;
 const SH_OFFSET: u64 = 0x18;
 const SH_SIZE: u64 = 0x20;
+pub(super) const SH_INFO: u64 = 0x2c;
 /// Size of a 64-bit symbol.
-const SYMBOL_SIZE: u64 = size_of::<elf::Sym64<Endianness>>() as u64;
+pub(super) const SYMBOL_SIZE: u64 = size_of::<elf::Sym64<Endianness>>() as u64;

@@ -58,6 +58,30 @@ pub enum SymbolTable {
     /// The symbols that the dynamic linker needs.
     Dynamic,
 }
+
+impl ElfSymbol<'_> {
+    /// Returns true for a function, also one that is chosen when the program starts (`STT_GNU_IFUNC`).
+    #[must_use]
+    pub fn is_function(&self) -> bool {
+        matches!(
+            elf::SymbolType(self.symbol_type),
+            elf::STT_FUNC | elf::STT_GNU_IFUNC
+        )
+    }
+
+    /// Returns true for a variable that all threads share.
+    #[must_use]
+    pub fn is_object(&self) -> bool {
+        self.symbol_type == elf::STT_OBJECT.0
+    }
+
+    /// Returns true for a symbol that represents its section.
+    #[must_use]
+    pub fn is_section(&self) -> bool {
+        self.symbol_type == elf::STT_SECTION.0
+    }
+}
+
 impl<'d, R: ReadAt<'d>> Elf<'d, R> {
     /// Reads a symbol table. The result is empty if the file has no such table.
     ///

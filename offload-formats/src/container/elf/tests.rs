@@ -231,6 +231,7 @@ fn survives_every_single_byte_change() {
                 if value % 16 == 15 {
                     let _ = with_section(&bytes, ".bss", ".other");
                     let _ = with_symbols(&bytes, |name| Some(format!("{name}.new")));
+                    let _ = separated(&bytes, &[2]);
                 }
             }
             bytes[offset] = before;
@@ -399,4 +400,75 @@ fn rejects_what_has_no_such_section() {
         message(b"MZ", ".text"),
         "expected an ELF file at offset 0x0"
     );
+}
+
+fn separated(bytes: &[u8], symbols: &[u32]) -> Result<Vec<u8>, ElfWriteError> {
+    let names = symbols.iter().map(|index| (*index, format!("own{index}")));
+    let pieces = separate_symbols(bytes, 0..bytes.len() as u64, &names.collect())?;
+    Ok(pieces::to_bytes(&pieces, &[bytes]).unwrap())
+}
+
+#[test]
+fn gives_a_symbol_a_second_name() {
+    for bytes in [ELF64_LITTLE, ELF64_BIG] {
+        let after = separated(bytes, &[2]).unwrap();
+        let (old, new) = (parse(bytes).unwrap(), parse(&after).unwrap());
+        let old = old.symbols(SymbolTable::All).unwrap();
+        let new = new.symbols(SymbolTable::All).unwrap();
+        assert_eq!(new.len(), 4);
+        assert_eq!((new[0], new[1], new[3]), (old[0], old[1], old[2]));
+        let own = ElfSymbol {
+            name: b"own2",
+            ..old[2]
+        };
+        assert_eq!(new[2], own);
+        assert_eq!(separated(bytes, &[]).unwrap(), bytes);
+    }
+}
+
+#[test]
+fn rejects_symbols_that_others_do_not_see() {
+    let message = |bytes, index| separated(bytes, &[index]).unwrap_err().to_string();
+    // Symbol 1 is local, and there are three.
+    for index in [0, 1, 3] {
+        assert_eq!(
+            message(ELF64_LITTLE, index),
+            format!("symbol {index}: expected a defined symbol that other objects see")
+        );
+    }
+    assert_eq!(
+        message(ELF32_BIG, 2),
+        "expected a 64-bit ELF file with sections"
+    );
+}
+
+#[test]
+fn reads_relocations_with_and_without_addends() {
+    let entry =
+        |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|word| word.to_le_bytes()).collect() };
+    let relocations = |kind: u32, entry: &[u8]| {
+        // The content of the offload binaries, section 4, becomes relocations.
+        let mut bytes = ELF64_LITTLE.to_vec();
+        bytes[0x40..0x40 + entry.len()].copy_from_slice(entry);
+        let header = 0x230 + 0x40 * 4;
+        bytes[header + 4..header + 8].copy_from_slice(&kind.to_le_bytes());
+        let size = (entry.len() as u64).to_le_bytes();
+        bytes[header + 0x20..header + 0x28].copy_from_slice(&size);
+        let file = parse(&bytes).unwrap();
+        let table = file.section(4).unwrap();
+        file.relocations(&table)
+    };
+    let relocation = |addend| ElfRelocation {
+        offset: 0x12,
+        symbol: 2,
+        addend,
+    };
+    let [rela, rel] = [4, 9];
+    let record = entry(&[0x12, 2 << 32 | 4, (-4_i64) as u64]);
+    assert_eq!(relocations(rela, &record), Ok(vec![relocation(Some(-4))]));
+    assert_eq!(relocations(rel, &record[..16]), Ok(vec![relocation(None)]));
+    assert_eq!(relocations(1, &record), Ok(Vec::new()));
+    let error = relocations(rela, &record[..16]).unwrap_err();
+    let expected = "section 4: its relocations cannot be rewritten";
+    assert_eq!(error.to_string(), expected);
 }

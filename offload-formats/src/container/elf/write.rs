@@ -78,6 +78,11 @@ pub enum ElfWriteError {
         /// The number, or `u64::MAX` if it does not fit in a `u64`.
         value: u64,
     },
+    /// A symbol to rename that is missing, or that other objects do not see.
+    NoSymbol {
+        /// The symbol's index.
+        symbol: u32,
+    },
     /// A missing section.
     NoSection {
         /// The section's name.
@@ -143,6 +148,12 @@ impl fmt::Display for ElfWriteError {
                 )
             }
             Self::TooLarge { value } => write!(f, "{value:#x} is too large for this file"),
+            Self::NoSymbol { symbol } => {
+                write!(
+                    f,
+                    "symbol {symbol}: expected a defined symbol that other objects see"
+                )
+            }
             Self::NoSection { name } => {
                 write!(f, "section `{}` is missing", crate::escape::terminal(name))
             }

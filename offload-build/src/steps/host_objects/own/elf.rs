@@ -1,12 +1,14 @@
 //! The own names of a joined ELF object.
 
-use crate::steps::host_objects::own::{DEVICE_STUB, Own, Symbols, stub_of};
+use crate::steps::host_objects::own::{DEVICE_STUB, Own, Symbols, launchers, stub_of};
 use offload_build_core::readable::Readable;
-use offload_formats::container::elf::{self, Binding, Elf, ElfSymbol, SymbolPlace, SymbolTable};
+use offload_formats::container::elf::{
+    self, Binding, Elf, ElfSymbol, ElfWriteError, SymbolPlace, SymbolTable,
+};
 use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};
 use offload_formats::format::pieces::{self, Piece};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 
 /// Prefixes of what nvcc's objects define for each other by names of their sources, weak because whatever registers a
@@ -21,16 +23,37 @@ impl Own {
         let symbols = self.of(object)?;
         let rename = |name: &str| symbols.contains(name).then(|| self.name(name));
         let renamed = elf::rename_symbols(object.data(), 0..object.size(), rename)?;
-        if matches!(self.symbols, Symbols::OfNvcc | Symbols::OfStubs) {
-            return Ok(renamed);
+        let separate = self.launchers(object, &symbols)?;
+        let renamed = edited_again(object, renamed, |object| {
+            elf::separate_symbols(object.data(), 0..object.size(), &separate)
+        })?;
+        match self.symbols {
+            Symbols::Deferred | Symbols::OfNvcc | Symbols::OfStubs => return Ok(renamed),
+            Symbols::None | Symbols::OfEntries => {}
         }
-        let object = Readable::edited(object.path(), renamed.clone())?;
-        let section = entry_section(&object)?;
+        let section = entry_section(object)?;
         let name = format!("{section}_{}", self.suffix);
-        let pieces = elf::rename_section(object.data(), 0..object.size(), &section, &name);
-        object.check()?;
-        let pieces = pieces::replace_inputs(&pieces?, &[&renamed]);
-        Ok(pieces.expect("the section is renamed in these pieces"))
+        edited_again(object, renamed, |object| {
+            elf::rename_section(object.data(), 0..object.size(), &section, &name)
+        })
+    }
+
+    /// Returns the names that weak functions of an object get because they lead to the module's `own` symbols, by their indices.
+    fn launchers(
+        &self,
+        object: &Readable,
+        own: &BTreeSet<String>,
+    ) -> Result<BTreeMap<u32, String>> {
+        let file = Elf::parse(object.data(), 0..object.size())?;
+        let symbols = file.symbols(SymbolTable::All)?;
+        let mut names = BTreeMap::new();
+        for index in launchers::find(&file, &symbols, own)? {
+            if let Some(symbol) = symbols.get(index as usize) {
+                let name = std::str::from_utf8(symbol.name)?;
+                names.insert(index, self.separate_name(name));
+            }
+        }
+        Ok(names)
     }
 
     /// Returns the module's own symbols that an object defines.
@@ -38,7 +61,7 @@ impl Own {
         let file = Elf::parse(object.data(), 0..object.size())?;
         let symbols = file.symbols(SymbolTable::All)?;
         let registered = match self.symbols {
-            Symbols::None => return Ok(BTreeSet::new()),
+            Symbols::None | Symbols::Deferred => return Ok(BTreeSet::new()),
             Symbols::OfEntries => registered(&file, &symbols)?,
             Symbols::OfStubs => kernels(&symbols)?,
             Symbols::OfNvcc => BTreeSet::new(),
@@ -62,6 +85,19 @@ impl Own {
         }
         Ok(own)
     }
+}
+
+/// Returns an object with one more edit, after the edits that `pieces` are.
+fn edited_again(
+    object: &Readable,
+    pieces: Vec<Piece>,
+    edit: impl FnOnce(&Readable) -> std::result::Result<Vec<Piece>, ElfWriteError>,
+) -> Result<Vec<Piece>> {
+    let object = Readable::edited(object.path(), pieces.clone())?;
+    let edited = edit(&object);
+    object.check()?;
+    let edited = pieces::replace_inputs(&edited?, &[&pieces]);
+    Ok(edited.expect("an edit copies parts of the edited object"))
 }
 
 /// Returns the name of an object's entry section.

@@ -2,6 +2,7 @@
 
 mod coff;
 mod elf;
+mod launchers;
 
 use offload_build_core::error::Error;
 use offload_build_core::readable::Readable;
@@ -21,6 +22,8 @@ pub(crate) struct Own {
 pub(crate) enum Symbols {
     /// No symbols: OpenMP's kernels have names of their file, and the last link joins what it registers.
     None,
+    /// No symbols, and no entries: the last link registers OpenMP's kernels. ELF only.
+    Deferred,
     /// Symbols that the offload entries name, and the entries.
     OfEntries,
     /// Functions that launch kernels, and what stands for kernels on the host: the compiler has registered them.
@@ -36,11 +39,14 @@ impl Own {
     /// The name of a symbol that is this module's own.
     pub(crate) fn name(&self, symbol: &str) -> String {
         match self.symbols {
-            Symbols::None => symbol.to_owned(),
-            Symbols::OfEntries | Symbols::OfStubs | Symbols::OfNvcc => {
-                format!("{symbol}.{}", self.suffix)
-            }
+            Symbols::None | Symbols::Deferred => symbol.to_owned(),
+            Symbols::OfEntries | Symbols::OfStubs | Symbols::OfNvcc => self.separate_name(symbol),
         }
+    }
+
+    /// Returns the name of a symbol that the module has for itself, beside another one with the old name.
+    fn separate_name(&self, symbol: &str) -> String {
+        format!("{symbol}.{}", self.suffix)
     }
 
     /// Returns all objects of a module with its own names, in pieces; input 0 of each is the object.

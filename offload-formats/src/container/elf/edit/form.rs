@@ -52,6 +52,17 @@ impl ElfForm {
         Ok(self.u32(value).to_vec())
     }
 
+    /// Decodes number `place` of a record of numbers with the size of an address.
+    pub(super) fn word_at(self, record: &[u8], place: usize) -> u64 {
+        let size = self.word_size() as usize;
+        let bytes = record.chunks_exact(size).nth(place);
+        let bytes = bytes.expect("the record's size was checked");
+        match bytes.try_into() {
+            Ok(bytes) => self.endian.read_u64(bytes),
+            Err(_) => self.number(bytes).into(),
+        }
+    }
+
     /// Decodes a 32-bit number.
     pub(super) fn number(self, bytes: &[u8]) -> u32 {
         let bytes = bytes.try_into().expect("a 32-bit number has 4 bytes");

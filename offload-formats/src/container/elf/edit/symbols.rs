@@ -3,10 +3,22 @@
 use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, elf};
 
-use super::super::{Elf, ElfError, ElfWriteError, string};
+use super::super::{Elf, ElfError, ElfSection, ElfWriteError, string};
 use super::form::{ElfForm, SHT_CREL};
 use crate::format::bytes::ReadAt;
 use crate::format::string_table::StringTable;
+
+/// A relocation: a place in a section that refers to a symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ElfRelocation {
+    /// Offset of the place from the start of the section (`r_offset`).
+    pub offset: u64,
+    /// Index of the symbol in the symbol table.
+    pub symbol: u32,
+    /// Number to add to the symbol's value; `None` if the place itself contains it (`SHT_REL`).
+    pub addend: Option<i64>,
+}
 
 /// All symbols, in their new order.
 #[derive(Debug)]
@@ -201,27 +213,53 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
     ///
     /// Fails if relocations are not inside the file, or of an unknown size or form.
     pub fn referred(&self, section: u32) -> Result<Vec<u32>, ElfWriteError> {
-        let form = ElfForm::of(self);
         let mut found = Vec::new();
         for table in self.sections().filter(|table| table.info == section) {
-            let index = table.index;
-            let words = match elf::SectionType(table.section_type) {
-                elf::SHT_REL => 2,
-                elf::SHT_RELA => 3,
-                SHT_CREL => return Err(ElfWriteError::Relocations { index }),
-                _ => continue,
-            };
-            let entry_size = words * form.word_size();
-            if table.size % entry_size != 0 {
-                return Err(ElfWriteError::Relocations { index });
-            }
-            found.extend(form.relocated(self.content(&table)?, entry_size));
+            let relocations = self.relocations(&table)?;
+            found.extend(relocations.iter().map(|relocation| relocation.symbol));
         }
         Ok(found)
+    }
+
+    /// Returns the relocations in `table`, a section; none if the section is of another type. They are for the section with
+    /// the index `table.info`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the relocations are not inside the file, or of an unknown size or form.
+    pub fn relocations(&self, table: &ElfSection) -> Result<Vec<ElfRelocation>, ElfWriteError> {
+        let form = ElfForm::of(self);
+        let index = table.index;
+        let words = match elf::SectionType(table.section_type) {
+            elf::SHT_REL => 2,
+            elf::SHT_RELA => 3,
+            SHT_CREL => return Err(ElfWriteError::Relocations { index }),
+            _ => return Ok(Vec::new()),
+        };
+        let entry_size = words * form.word_size();
+        if table.size % entry_size != 0 {
+            return Err(ElfWriteError::Relocations { index });
+        }
+        let entries = self.content(table)?.chunks_exact(entry_size as usize);
+        let relocations = entries.map(|entry| ElfRelocation {
+            offset: form.word_at(entry, 0),
+            symbol: form.relocation(entry).0,
+            addend: (words == 3).then(|| form.addend(entry)),
+        });
+        Ok(relocations.collect())
     }
 }
 
 impl ElfForm {
+    /// Returns the addend of a relocation that has one.
+    fn addend(self, entry: &[u8]) -> i64 {
+        let addend = self.word_at(entry, 2);
+        match self.wide {
+            true => addend as i64,
+            false => i64::from(addend as i32),
+        }
+    }
+
     /// Lists the symbols of relocations.
     pub(super) fn relocated(self, bytes: &[u8], size: u64) -> impl Iterator<Item = u32> {
         let entries = bytes.chunks_exact(size as usize);
