@@ -1,6 +1,5 @@
 //! Files and folders that a pattern matches.
 
-use crate::files;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,15 +33,14 @@ pub(super) fn matches(pattern: &str, folder: Option<&Path>) -> Result<Vec<PathBu
 
 /// Collects what is below a folder, also behind links; `around` are the folders on the way, without links.
 fn collect(folder: &Path, around: &mut Vec<PathBuf>, all: &mut Vec<PathBuf>) -> Result<(), String> {
-    // What is no folder, or no longer, contains nothing.
-    let Some(real) = files::real_path(folder).filter(|real| real.is_dir()) else {
+    let wrong = |error: io::Error| format!("{}: {error}", folder.display());
+    let Some(real) = real_folder(folder).map_err(wrong)? else {
         return Ok(());
     };
     if around.iter().filter(|other| **other == real).count() >= MOST_TIMES {
         return Ok(());
     }
     around.push(real);
-    let wrong = |error: io::Error| format!("{}: {error}", folder.display());
     for entry in fs::read_dir(folder).map_err(wrong)? {
         let entry = entry.map_err(wrong)?;
         let path = entry.path();
@@ -54,6 +52,26 @@ fn collect(folder: &Path, around: &mut Vec<PathBuf>, all: &mut Vec<PathBuf>) -> 
     }
     around.pop();
     Ok(())
+}
+
+/// Returns the path of a folder without links; nothing if the path leads to no folder.
+fn real_folder(path: &Path) -> io::Result<Option<PathBuf>> {
+    let real = match fs::canonicalize(path) {
+        Ok(real) => real,
+        Err(error) if leads_nowhere(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    Ok(fs::metadata(&real)?.is_dir().then_some(real))
+}
+
+/// Returns true for the error of a link whose file is missing, or that leads to itself.
+fn leads_nowhere(error: &io::Error) -> bool {
+    /// `ELOOP` of Linux and of macOS.
+    const LOOP: [i32; 2] = [40, 62];
+    let is_loop = error
+        .raw_os_error()
+        .is_some_and(|code| LOOP.contains(&code));
+    error.kind() == io::ErrorKind::NotFound || is_loop
 }
 
 #[cfg(all(test, unix))]
@@ -80,6 +98,7 @@ mod tests {
         }
         symlink("../other", root.join("k/linked")).unwrap();
         symlink("nothing", root.join("k/dangling.cu")).unwrap();
+        symlink("self.cu", root.join("k/self.cu")).unwrap();
         let found = |pattern: &str, folder: &str| {
             let pattern = format!("{}/{pattern}", root.display());
             let mut found = matches(&pattern, Some(&root.join(folder))).unwrap();

@@ -19,7 +19,8 @@ pub(super) fn named_files(own: &Flags, targets: &[Target], root: &Path) -> Vec<P
     let mut paths: Vec<PathBuf> = flags.filter_map(|flag| named(flag, &[root])).collect();
     // One file may be named in many ways.
     let mut seen = BTreeSet::new();
-    let mut is_new = |path: &PathBuf| files::real_path(path).is_some_and(|real| seen.insert(real));
+    let mut is_new =
+        |path: &PathBuf| seen.insert(files::real_path(path).unwrap_or_else(|| path.clone()));
     paths.retain(&mut is_new);
     let mut next = 0;
     while let Some(path) = paths.get(next) {
