@@ -229,6 +229,7 @@ impl Context<'_> {
             "{}.bc",
             key(&format!("{way}\0{}", sysroot.rustc.identity))
         ));
+        // Their names are part of the environment: a new file is none that the last build read.
         let settings = KernelCrate::settings(self.root);
         let environment = format!(
             "{}\n{}\n{settings:?}",

@@ -212,7 +212,11 @@ impl Here<'_> {
             return Some(missing(ToolGroup::Sdks, name, hint(need)));
         };
         let version = fitting_clangs::version(language, &root);
-        let version = version.map(|(major, minor)| format!("{major}.{minor}"));
+        let version = version.map(|(major, minor)| match language {
+            // ROCm's own is another one since ROCm 10.
+            Language::Hip => format!("HIP {major}.{minor}"),
+            _ => format!("{major}.{minor}"),
+        });
         let named = || self.environment.variable("HIP_DEVICE_LIB_PATH");
         let libraries = match language {
             Language::Hip => named().map(PathBuf::from).or_else(|| {

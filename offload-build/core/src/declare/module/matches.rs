@@ -40,8 +40,14 @@ fn collect(folder: &Path, around: &mut Vec<PathBuf>, all: &mut Vec<PathBuf>) -> 
     if around.iter().filter(|other| **other == real).count() >= MOST_TIMES {
         return Ok(());
     }
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        // Another process removes what it made, such as a compiler in Cargo's target folder.
+        Err(error) if leads_nowhere(&error) => return Ok(()),
+        Err(error) => return Err(wrong(error)),
+    };
     around.push(real);
-    for entry in fs::read_dir(folder).map_err(wrong)? {
+    for entry in entries {
         let entry = entry.map_err(wrong)?;
         let path = entry.path();
         let kind = entry.file_type().map_err(wrong)?;
@@ -56,15 +62,15 @@ fn collect(folder: &Path, around: &mut Vec<PathBuf>, all: &mut Vec<PathBuf>) -> 
 
 /// Returns the path of a folder without links; nothing if the path leads to no folder.
 fn real_folder(path: &Path) -> io::Result<Option<PathBuf>> {
-    let real = match fs::canonicalize(path) {
-        Ok(real) => real,
-        Err(error) if leads_nowhere(&error) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    Ok(fs::metadata(&real)?.is_dir().then_some(real))
+    let real = fs::canonicalize(path).and_then(|real| Ok((fs::metadata(&real)?.is_dir(), real)));
+    match real {
+        Ok((is_folder, real)) => Ok(is_folder.then_some(real)),
+        Err(error) if leads_nowhere(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
-/// Returns true for the error of a link whose file is missing, or that leads to itself.
+/// Returns true for the error of a file that is missing, or of a link that leads to none or to itself.
 fn leads_nowhere(error: &io::Error) -> bool {
     /// `ELOOP` of Linux and of macOS.
     const LOOP: [i32; 2] = [40, 62];
