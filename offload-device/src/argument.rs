@@ -9,7 +9,7 @@ use crate::Element;
 /// `Global` is a pointer and a length, which counts elements.
 ///
 /// # Safety
-/// `First` and `Second` are integers, floats, raw pointers or `()`. Every value that `join` makes of the result of one `split`
+/// `First` and `Second` are integers, floats, pointers or `()`. Every value that `join` makes of the result of one `split`
 /// may exist on many threads at the same time.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a kernel",
@@ -54,7 +54,8 @@ macro_rules! scalars {
 }
 scalars!(u8 i8 u16 i16 u32 i32 u64 i64 usize isize f32 f64);
 
-// SAFETY: passed as a raw pointer and an integer; shared references to elements, which are `Sync`, may be on many threads.
+// SAFETY: passed as a pointer and an integer; shared references to elements, which are `Sync`, may be on many threads.
+#[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
 unsafe impl<T: Element> Argument for &[T] {
     type First = *const T;
     type Second = usize;
@@ -66,6 +67,27 @@ unsafe impl<T: Element> Argument for &[T] {
 
     #[inline(always)]
     unsafe fn join(first: *const T, second: usize) -> Self {
+        // SAFETY: the caller passes pointer and length of a borrowed slice.
+        unsafe { core::slice::from_raw_parts(first, second) }
+    }
+}
+
+/// On GPUs the pointer is a reference, so that LLVM knows that nothing writes the elements during the launch, and reads them
+/// through the cache for constants. As a reference to no element it promises no size: a slice may be empty.
+// SAFETY: as on the host.
+#[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
+unsafe impl<'a, T: Element> Argument for &'a [T] {
+    type First = Option<&'a [T; 0]>;
+    type Second = usize;
+
+    #[inline(always)]
+    fn split(self) -> (Option<&'a [T; 0]>, usize) {
+        (self.first_chunk(), self.len())
+    }
+
+    #[inline(always)]
+    unsafe fn join(first: Option<&'a [T; 0]>, second: usize) -> Self {
+        let first = first.map_or(core::ptr::null(), |elements| elements.as_ptr());
         // SAFETY: the caller passes pointer and length of a borrowed slice.
         unsafe { core::slice::from_raw_parts(first, second) }
     }

@@ -287,6 +287,18 @@ fn makes_images_without_a_trace_of_its_functions() {
     assert_eq!(limits, ["256", "256", "1024"]);
     let ptx = fs::read_to_string(image(&package, "kernels", "sm_80").with_extension("s")).unwrap();
     assert_eq!(ptx.matches(".maxntid 256").count(), 2);
+    // Slices are read through the cache for what nothing writes.
+    let loads = ptx.lines().map(str::trim);
+    let loads: Vec<&str> = loads
+        .filter(|line| line.starts_with("ld.global."))
+        .collect();
+    let through_cache = loads
+        .iter()
+        .filter(|line| line.starts_with("ld.global.nc."));
+    assert!(
+        loads.len() > 2 && through_cache.count() == loads.len(),
+        "{loads:#?}"
+    );
 
     // Nothing changed: nothing is compiled. An edit of one crate compiles that crate.
     text(&script(&package, &cuda).output().unwrap());
