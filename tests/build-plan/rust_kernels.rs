@@ -400,6 +400,15 @@ fn makes_images_again_for_variables_and_settings() {
     assert!(told.contains(&line), "{told}");
     assert_eq!(compiles(&package), count + 1);
     assert!(!package.at("shared").exists());
+
+    // Wrappers and flags of the user's settings are for hosts.
+    let (_, checked) = build(&[]);
+    package.put(
+        ".cargo/config.toml",
+        "[profile.release]\noverflow-checks = true\n[build]\nrustc-workspace-wrapper = \"/nonexistent\"\n\
+         [target.'cfg(all())']\nrustflags = [\"-Ctarget-feature=+nothing\", \"--cfg=host\", \"-Cnothing\"]\n",
+    );
+    assert!(build(&[]).1 == checked);
 }
 
 /// Errors in the crate of kernels: rustc's own words, and hints.

@@ -111,10 +111,7 @@ fn shared_options(rustc: &Rustc) -> Vec<&'static str> {
 #[must_use]
 pub fn forget(sysroot: &Sysroot<'_>, kernels: &KernelCrate, folder: &Path) -> Command {
     let rustc = sysroot.rustc;
-    Command::new(&rustc.cargo)
-        .variable("RUSTC", &rustc.program)
-        .variable("RUSTC_WRAPPER", "")
-        .without_variables(&rustc.removed)
+    cargo(rustc, &[])
         .args(["clean", "--quiet", "--release", "--package"])
         .arg(&kernels.package)
         .arg("--manifest-path")
@@ -122,6 +119,17 @@ pub fn forget(sysroot: &Sysroot<'_>, kernels: &KernelCrate, folder: &Path) -> Co
         .args(in_folder(folder))
         .arg(format!("--target={}", sysroot.triple))
         .args(&rustc.cargo_options)
+}
+
+/// Starts a command of Cargo, which calls rustc with `flags` for what is not of the host, and without what Cargo's settings add for
+/// hosts: wrappers and `rustflags`.
+fn cargo(rustc: &Rustc, flags: &[String]) -> Command {
+    Command::new(&rustc.cargo)
+        .variable("RUSTC", &rustc.program)
+        .variable("RUSTC_WRAPPER", "")
+        .variable("RUSTC_WORKSPACE_WRAPPER", "")
+        .variable("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+        .without_variables(&rustc.removed)
 }
 
 /// Returns the options by which Cargo builds in a folder, with nothing elsewhere: the outer Cargo holds a lock of its own
@@ -159,7 +167,6 @@ pub fn kernels(
     flags.extend(shared_options(rustc).into_iter().map(str::to_owned));
     flags.extend(["-Zcrate-attr=feature(abi_gpu_kernel)", "-Aunused_features"].map(str::to_owned));
     flags.extend(target.own.flags.iter().cloned());
-    let flags: Vec<String> = flags.iter().map(|flag| quoted(flag)).collect();
     let level = match target.own.opt_level.as_str() {
         level @ ("s" | "z") => quoted(level),
         level => level.to_owned(),
@@ -172,18 +179,14 @@ pub fn kernels(
         "debug=false".to_owned(),
     ];
     let profile = profile.map(|setting| format!("profile.release.{setting}"));
-    let rustflags = format!("target.{triple}.rustflags=[{}]", flags.join(", "));
     let features = match kernels.features.as_slice() {
         [] => None,
         features => Some(format!("--features={}", features.join(","))),
     };
     let mut emit = OsString::from("--emit=llvm-bc=");
     emit.push(output);
-    Command::new(&rustc.cargo)
-        .variable("RUSTC", &rustc.program)
+    cargo(rustc, &flags)
         .variable("RUSTC_BOOTSTRAP", "1")
-        .variable("RUSTC_WRAPPER", "")
-        .without_variables(&rustc.removed)
         .args([
             "rustc",
             "--quiet",
@@ -201,7 +204,6 @@ pub fn kernels(
         .args(
             profile
                 .into_iter()
-                .chain([rustflags])
                 .flat_map(|setting| ["--config".to_owned(), setting]),
         )
         .arg("--")

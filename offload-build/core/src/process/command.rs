@@ -3,7 +3,7 @@
 use offload_formats_core::escape::{self, Colors};
 use std::error::Error as StdError;
 use std::ffi::{OsStr, OsString};
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -264,10 +264,20 @@ impl fmt::Display for Quoted<'_> {
         let text = self.0.to_string_lossy();
         let plain = |c: char| c.is_ascii_alphanumeric() || "%+,-./:=@_".contains(c);
         if !text.is_empty() && text.chars().all(plain) {
-            f.write_str(&text)
-        } else {
-            write!(f, "'{}'", text.replace('\'', r"'\''"))
+            return f.write_str(&text);
         }
+        f.write_char('\'')?;
+        for char in text.chars() {
+            match char {
+                '\'' => f.write_str(r"'\''")?,
+                // No terminal shows it, and none passes it on. A substitution would lose the end of a line.
+                char if char.is_ascii_control() && char != '\n' => {
+                    write!(f, r#"'"$(printf '\{:03o}')"'"#, u32::from(char))?;
+                }
+                char => f.write_char(char)?,
+            }
+        }
+        f.write_char('\'')
     }
 }
 
@@ -380,11 +390,15 @@ mod tests {
             "-DX=\"y\"",
             "*",
             "~",
+            "one\x1ftwo\ttwo\nthree",
         ];
         let command = Command::new("printf").arg("%s\\n").args(args);
+        let line = command.to_string();
+        let is_shown = |char: char| !char.is_control() || char == '\n';
+        assert!(line.chars().all(is_shown), "{line:?}");
         let shell = std::process::Command::new("sh")
             .arg("-c")
-            .arg(command.to_string())
+            .arg(line)
             .output()
             .unwrap();
         assert_eq!(
