@@ -596,6 +596,15 @@ fn says_what_is_wrong_with_the_crate() {
             "Cargo.toml:5:1: `absent`: expected the folder of a crate, found no Cargo.toml in it",
         ),
         (
+            "crate = \"${CUDA}/kernels\"",
+            "Cargo.toml:5:1: `${CUDA}/kernels`: unknown variable `${CUDA}` (expected one of `${OUT_DIR}`, `${CARGO_MANIFEST_DIR}`)",
+        ),
+        (
+            "crate = \"${DEP_KERNELS_FOLDER}\"",
+            "Cargo.toml:5:1: `${DEP_KERNELS_FOLDER}`: `DEP_KERNELS_FOLDER` is not set (no dependency has metadata)\n\
+             hint: add the package that prints it to [dependencies]: Cargo sets DEP_<LINKS>_<KEY> for packages with the key `links`",
+        ),
+        (
             "crate = \".\"",
             "Cargo.toml:5:1: `.`: this is the package itself: kernels need a separate crate",
         ),
@@ -626,10 +635,19 @@ fn says_what_is_wrong_with_the_crate() {
         let error = package.fails(&mut script(&package));
         assert_eq!(error, expected, "{line}");
     }
-    declare(
-        &package,
-        "language = \"rust\"\ncrate = \"kernels\"\ntargets = [\"x86_64-pc-linux-gnu\"]\n",
+    // As `cargo publish` packs a package, without the crate in it.
+    package.put("Cargo.toml.orig", "");
+    let [keys, known] = ["absent", "kernels"].map(|name| {
+        format!("language = \"rust\"\ncrate = \"{name}\"\ntargets = [\"x86_64-pc-linux-gnu\"]\n")
+    });
+    declare(&package, &keys);
+    let error = package.fails(&mut script(&package));
+    assert!(
+        error.contains("hint: a published package has no other crate in it"),
+        "{error}"
     );
+
+    declare(&package, &known);
     let error = package.fails(&mut script(&package));
     assert_eq!(
         error,

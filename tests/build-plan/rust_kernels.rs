@@ -350,8 +350,9 @@ fn makes_images_without_a_trace_of_its_functions() {
 #[test]
 fn makes_images_again_for_variables_and_settings() {
     let Some(package) = package() else { return };
+    // A dependency may tell where the crate is.
     let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"rust\"\n\
-        crate = \"kernels\"\ntargets = [\"gfx90a\"]\n";
+        crate = \"${DEP_PACK_ROOT}/kernels\"\ntargets = [\"gfx90a\"]\n";
     package.put("Cargo.toml", manifest);
     package.put(
         "kernels/src/lib.rs",
@@ -366,6 +367,7 @@ fn makes_images_again_for_variables_and_settings() {
     );
     let build = |variables: &[(&str, &str)]| {
         let mut script = script(&package, Path::new("/nonexistent"));
+        script.env("DEP_PACK_ROOT", package.at(""));
         let told = text(&script.envs(variables.iter().copied()).output().unwrap());
         for name in ["FACTOR", "SHIFT"] {
             let line = format!("cargo::rerun-if-env-changed={name}\n");

@@ -1,4 +1,5 @@
-//! `${CUDA}`, `${ROCM}`, folders of Cargo and what dependencies tell (`${DEP_SPPARK_ROOT}`) in the values of `sources`, `include`, `flags` and `archives`.
+//! `${CUDA}`, `${ROCM}`, folders of Cargo and what dependencies tell (`${DEP_SPPARK_ROOT}`) in the values of
+//! `sources`, `include`, `flags`, `archives` and `crate`.
 
 use crate::declare::family::Family;
 use crate::declare::language::Language;
@@ -14,15 +15,16 @@ use std::path::{Path, PathBuf};
 /// The names of the variables.
 const NAMES: [&str; 4] = ["CUDA", "ROCM", "OUT_DIR", "CARGO_MANIFEST_DIR"];
 
-/// Names of the variables of sources: a module without its SDK is still one with sources.
+/// Names of the variables of sources, also those in a crate of kernels: a module without its SDK is still one with sources.
 const NAMES_OF_SOURCES: [&str; 2] = ["OUT_DIR", "CARGO_MANIFEST_DIR"];
 
 /// The keys whose values may contain variables, and the names of these.
-const KEYS: [(&str, &[&str]); 4] = [
+const KEYS: [(&str, &[&str]); 5] = [
     ("sources", &NAMES_OF_SOURCES),
     ("include", &NAMES),
     ("flags", &NAMES),
     ("archives", &NAMES),
+    ("crate", &NAMES_OF_SOURCES),
 ];
 
 /// Start of the names of variables that Cargo sets for the build script: metadata of dependencies with `links`.
@@ -70,7 +72,11 @@ fn expand_table(
             "sources" => value(name).map(|folder| glob::Pattern::escape(&folder)),
             _ => value(name),
         };
-        let listed = settings.list(key);
+        let listed = match settings.entry(key).map(|entry| &entry.setting) {
+            Some(Setting::List(list)) => list,
+            Some(Setting::Text(text)) => std::slice::from_ref(text),
+            _ => &[][..],
+        };
         if !listed.iter().any(|text| text.contains("${")) {
             continue;
         }
@@ -86,7 +92,11 @@ fn expand_table(
             }
         }
         let origin = settings.origin(key).to_owned();
-        settings.set(key, Setting::List(expanded), origin);
+        let setting = match (settings.text(key), expanded.pop()) {
+            (Some(_), Some(text)) => Setting::Text(text),
+            (_, last) => Setting::List(expanded.into_iter().chain(last).collect()),
+        };
+        settings.set(key, setting, origin);
     }
     Ok(missing)
 }

@@ -44,9 +44,16 @@ impl KernelCrate {
         let folder = root.join(text);
         let manifest = folder.join("Cargo.toml");
         if !manifest.is_file() {
-            return Err(wrong(
-                "expected the folder of a crate, found no Cargo.toml in it",
-            ));
+            // Cargo puts this file into the packages that it packs.
+            let hint = match root.join("Cargo.toml.orig").is_file() {
+                true => {
+                    "\nhint: a published package has no other crate in it: publish that of kernels, too, and name its folder as in docs/rust-kernels.md"
+                }
+                false => "",
+            };
+            return Err(wrong(&format!(
+                "expected the folder of a crate, found no Cargo.toml in it{hint}"
+            )));
         }
         if folder.canonicalize().ok() == root.canonicalize().ok() {
             return Err(wrong(
