@@ -644,6 +644,19 @@ fn builds_each_template_as_its_user_would() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("already exists"), "{text}");
     assert_eq!(text.matches("error").count(), 1, "{text}");
+
+    // A package cannot depend on one of its own name.
+    for line in [
+        &["offload-build"][..],
+        &["--rust", "--name", "offload-device", "other"],
+    ] {
+        let mut own = cargo_offload(folder.path());
+        let output = own.arg("new").args(line).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains("choose another with --name"), "{text}");
+        assert!(!folder.path().join(line[line.len() - 1]).exists());
+    }
 }
 
 /// The name of a package stands in `use`, which rustfmt sorts.

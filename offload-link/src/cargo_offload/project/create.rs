@@ -107,6 +107,13 @@ pub(crate) fn new(line: &NewLine, out: &mut impl Write) -> Result<(), CargoOfflo
         (_, true) => &templates::LIBRARY,
         _ => language.template(),
     };
+    let folder = line.path.file_name().unwrap_or_default().to_string_lossy();
+    let name = line.name.as_deref().unwrap_or(&folder);
+    if is_ours(name) {
+        return Err(CargoOffloadError::new(format_args!(
+            "a package `{name}` cannot depend on another package of this name: choose another with --name"
+        )));
+    }
     let mut cargo = Command::new(cargo_program());
     cargo
         .arg("new")
@@ -194,6 +201,11 @@ fn files_of(
         (path, document.to_string())
     });
     files.collect()
+}
+
+/// Tells whether a package of this name is one that templates depend on.
+fn is_ours(name: &str) -> bool {
+    matches!(name, "offload-build" | "offload-device")
 }
 
 fn indented(text: &str) -> String {
@@ -314,8 +326,7 @@ impl SourceOption {
     /// lie beside each other.
     fn item(&self, name: &str, wanted: &Item) -> Option<Item> {
         let source = self.offload_build.as_deref()?;
-        let is_build = name == "offload-build";
-        if !is_build && name != "offload-device" {
+        if !is_ours(name) {
             return None;
         }
         let is_url = source.contains("://") || source.starts_with("git@");
@@ -331,7 +342,7 @@ impl SourceOption {
                     true => in_repository,
                     false => path,
                 };
-                let path = match is_build {
+                let path = match name == "offload-build" {
                     true => path,
                     false => path.with_file_name(name),
                 };
