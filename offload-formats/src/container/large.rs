@@ -157,26 +157,55 @@ pub(super) fn parts<'d, R: ReadAt<'d>>(
     }
     let mut parts = Vec::new();
     let mut position = section.start;
-    while position < section.end {
-        let rest = position..section.end;
-        match end_of_containers(data, rest.clone()) {
-            Some(end) => {
-                parts.push(position..end);
-                position = end;
-            }
-            None => position = position.saturating_add(ALIGNMENT),
-        }
-        let distance = position.saturating_sub(section.start);
-        position = position.saturating_add(Alignment::EIGHT.padding(distance));
+    while let Some(start) = next_container(data, position..section.end) {
+        let end = end_of_containers(data, start..section.end);
+        parts.push(start..end);
+        let distance = end.saturating_sub(section.start);
+        position = end.saturating_add(Alignment::EIGHT.padding(distance));
     }
     parts
 }
 
 /// Least alignment of a container in bytes.
-const ALIGNMENT: u64 = 8;
+const ALIGNMENT: usize = 8;
 
-/// Returns the end of the containers of one format at the start of a range; `None` if there is none.
-fn end_of_containers<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<u64> {
+/// Number of bytes that are searched at once: whole magics, at any place where one may start.
+const BLOCK: u64 = 1 << 16;
+
+/// Returns the first place in a range at which a container starts. Keeps nothing that it reads: most large data is no container.
+fn next_container<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<u64> {
+    let mut buffer = Vec::new();
+    let mut position = range.start;
+    while position < range.end {
+        let size = range.end.saturating_sub(position).min(BLOCK);
+        buffer.resize(usize::try_from(size).ok()?, 0);
+        data.read_once(&mut buffer, position)?;
+        let is_last = position.saturating_add(size) == range.end;
+        let starts = match is_last {
+            true => buffer.len(),
+            false => buffer.len() - Magic::LEN,
+        };
+        let place = (0..starts).step_by(ALIGNMENT).find(|place| {
+            let (_, rest) = buffer.split_at(*place);
+            is_container(Magic::of(rest))
+        });
+        if let Some(place) = place {
+            return Some(position.saturating_add(place as u64));
+        }
+        position = position.saturating_add(if is_last { size } else { starts as u64 });
+    }
+    None
+}
+
+fn is_container(magic: Magic) -> bool {
+    matches!(
+        magic,
+        Magic::Bundle | Magic::CompressedBundle | Magic::Fatbin | Magic::OffloadBinary
+    )
+}
+
+/// Returns the end of the containers of one format at the start of a range.
+fn end_of_containers<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> u64 {
     let end = match Magic::at(data, range.clone()) {
         Magic::Bundle | Magic::CompressedBundle => {
             bundles::walk(data, range.clone()).ok().map(|all| all.end)
@@ -196,9 +225,9 @@ fn end_of_containers<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<u6
             }
             end
         }
-        _ => return None,
+        _ => None,
     };
-    Some(end.unwrap_or(range.end))
+    end.unwrap_or(range.end)
 }
 
 #[cfg(test)]
@@ -297,5 +326,31 @@ mod tests {
         let all = 0..bytes.len() as u64;
         let damaged = parts(&bytes[..], b".lrodata", all.clone());
         assert_eq!(damaged.last(), Some(&(starts[7]..all.end)));
+    }
+
+    /// Data of the program is read in blocks, and a container may start anywhere in one.
+    #[test]
+    fn finds_containers_across_blocks() {
+        let fatbin = [0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let size = BLOCK as usize * 3;
+        for start in [
+            8,
+            BLOCK - 32,
+            BLOCK - 24,
+            BLOCK - 16,
+            BLOCK - 8,
+            BLOCK,
+            BLOCK * 3 - 16,
+        ] {
+            let mut bytes = vec![1; size];
+            let place = start as usize;
+            bytes[place..place + 16].copy_from_slice(&fatbin);
+            let all = 8..size as u64;
+            let found = parts(&bytes[..], b".lrodata", all.clone());
+            assert_eq!(found, [start..start + 16]);
+            // At a place that no alignment allows.
+            bytes.rotate_right(1);
+            assert_eq!(parts(&bytes[..], b".lrodata", all), []);
+        }
     }
 }

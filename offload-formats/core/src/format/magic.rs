@@ -93,7 +93,7 @@ const MAGICS: [(&[u8], Magic); 32] = [
 
 impl Magic {
     /// Number of bytes that identify every format.
-    pub(crate) const LEN: usize = 24;
+    pub const LEN: usize = 24;
 
     /// Identifies `bytes` by their start.
     #[must_use]
