@@ -19,8 +19,8 @@ use std::path::Path;
 /// }
 /// ```
 ///
-/// Every key of `[package.metadata.offload]` is a method of the same name, which wins over the manifest
-/// and over `OFFLOAD_*` variables, in every module.
+/// Every key of `[package.metadata.offload]` has a method of the same name. It overrides the manifest
+/// and `OFFLOAD_*` variables, in every module.
 #[derive(Debug)]
 pub struct Build {
     environment: Environment,
@@ -29,7 +29,7 @@ pub struct Build {
     added: Vec<Declared>,
 }
 
-/// Keys that hold for one target: what [`Build::target`] edits.
+/// Keys for one target, which [`Build::target`] edits.
 #[derive(Debug, Default)]
 pub struct TargetBuild(Settings);
 
@@ -38,7 +38,7 @@ impl Build {
     ///
     /// # Errors
     ///
-    /// When this is not a build script, or the manifest or an `OFFLOAD_*` variable is wrong.
+    /// If this is not a build script, or the manifest or an `OFFLOAD_*` variable is invalid.
     pub fn from_manifest() -> Result<Self, Error> {
         Self::of(layers::settings)
     }
@@ -54,7 +54,7 @@ impl Build {
     /// }
     /// ```
     ///
-    /// `OFFLOAD_*` variables hold for it as for any module.
+    /// `OFFLOAD_*` variables apply to it as to any module.
     ///
     /// # Errors
     ///
@@ -107,13 +107,13 @@ impl Build {
         self.choice("language", language)
     }
 
-    /// Paths and patterns of sources, relative to the package.
+    /// Sets the sources: paths and patterns, relative to the package.
     #[must_use]
     pub fn sources<P: AsRef<Path>>(self, sources: impl IntoIterator<Item = P>) -> Self {
         self.list("sources", texts(sources))
     }
 
-    /// Folder of a crate of kernels in Rust, relative to the package: the key `crate`.
+    /// Sets the folder of a crate of kernels in Rust, relative to the package: the key `crate`.
     #[must_use]
     pub fn kernel_crate(mut self, folder: &str) -> Self {
         let folder = Setting::Text(folder.to_owned());
@@ -123,7 +123,7 @@ impl Build {
         self
     }
 
-    /// Cargo features of the crate of kernels.
+    /// Sets the Cargo features of the crate of kernels.
     #[must_use]
     pub fn features<S: Into<String>>(self, features: impl IntoIterator<Item = S>) -> Self {
         self.list("features", features)
@@ -139,12 +139,12 @@ impl Build {
         self
     }
 
-    /// Processors (`gfx90a:xnack-`, `sm_80`), triples of CPU devices, and `native`, the GPUs of this machine, in the
-    /// place of those declared.
+    /// Replaces the targets: processors (`gfx90a:xnack-`, `sm_80`), PTX (`compute_80`), triples of CPU devices, and `native`,
+    /// the GPUs of this machine.
     ///
     /// # Errors
     ///
-    /// At the first invalid target.
+    /// If a target is invalid; the error names the first one.
     pub fn targets<S: Into<String>>(
         self,
         targets: impl IntoIterator<Item = S>,
@@ -164,21 +164,21 @@ impl Build {
         self.list("include", texts(include))
     }
 
-    /// Defines a macro; without a value when `value` is empty.
+    /// Defines a macro. If `value` is empty, the macro is defined as nothing.
     #[must_use]
     pub fn define(mut self, name: &str, value: &str) -> Self {
         define(&mut self.declared.own, name, value);
         self
     }
 
-    /// Compiler options, as spelled, in the place of those declared.
+    /// Replaces the compiler options, which are passed as spelled.
     #[must_use]
     pub fn flags<S: Into<String>>(self, flags: impl IntoIterator<Item = S>) -> Self {
         self.list("flags", flags)
     }
 
-    /// `0`, `1`, `2`, `3`, `s` or `z`, for host and device code; by default 3 for device code and Cargo's level for
-    /// host code.
+    /// Sets the optimization level of host and device code: `0`, `1`, `2`, `3`, `s` or `z`. The default is 3 for device code
+    /// and Cargo's level for host code.
     ///
     /// # Errors
     ///
@@ -187,7 +187,7 @@ impl Build {
         self.choice("opt-level", level)
     }
 
-    /// The standard of the language: `c11`, `c++20`.
+    /// Sets the language standard, such as `c11` or `c++20`.
     #[must_use]
     pub fn std(self, std: &str) -> Self {
         self.text("std", std)
@@ -202,8 +202,8 @@ impl Build {
         self
     }
 
-    /// `module`: one image for each target, made of all sources. `source`: images for each source, which the generated file
-    /// has in a Rust module of their own.
+    /// Selects the sources of an image: with `module`, each target has one image of all sources. With `source`, each source has
+    /// images of its own, and a Rust module in the generated file.
     ///
     /// # Errors
     ///
@@ -259,7 +259,7 @@ impl Build {
         self.list("link", link)
     }
 
-    /// Libraries that the module comes out as: `hda`, an archive of bundles, and `device-archive`, an
+    /// Selects libraries that the module also makes: `hda`, an archive of bundles, and `device-archive`, an
     /// archive for each target.
     #[must_use]
     pub fn artifact<S: Into<String>>(self, artifact: impl IntoIterator<Item = S>) -> Self {
@@ -287,12 +287,12 @@ impl Build {
     ///
     /// # Errors
     ///
-    /// When it is none of these.
+    /// If the value is none of these.
     pub fn embed(self, embed: &str) -> Result<Self, Error> {
         self.choice("embed", embed)
     }
 
-    /// The device compiler, by path or name.
+    /// Sets the device compiler, by path or name.
     #[must_use]
     pub fn compiler(self, compiler: &str) -> Self {
         self.text("compiler", compiler)
@@ -322,19 +322,19 @@ impl Build {
         self.choice("missing", missing)
     }
 
-    /// The cargo feature without which nothing is built.
+    /// Sets the Cargo feature without which the module is not built.
     #[must_use]
     pub fn feature(self, feature: &str) -> Self {
         self.text("feature", feature)
     }
 
-    /// The name of the module, and of the file that Rust includes.
+    /// Sets the name of the module, and of the file that Rust includes.
     #[must_use]
     pub fn name(self, name: &str) -> Self {
         self.text("name", name)
     }
 
-    /// Edits what holds for one target only.
+    /// Edits the keys of one target.
     #[must_use]
     pub fn target(mut self, target: &str, edit: impl FnOnce(TargetBuild) -> TargetBuild) -> Self {
         let settings = self.declared.own.targets.remove(target).unwrap_or_default();
@@ -347,7 +347,7 @@ impl Build {
     ///
     /// # Errors
     ///
-    /// When a setting is wrong or a compiler is missing.
+    /// If a setting is invalid or a compiler is missing.
     pub fn plan(&self) -> Result<Plan, Error> {
         self.checked()?.plan()
     }
@@ -358,7 +358,7 @@ impl Build {
     ///
     /// # Errors
     ///
-    /// At whatever goes wrong; return it from `main`, and Cargo shows it. What was built before stays whole.
+    /// If any step fails. Return the error from `main`, and Cargo prints it. Files of earlier builds stay complete.
     pub fn run(self) -> Result<(), Error> {
         finish(
             &self.environment,
@@ -407,21 +407,21 @@ impl Build {
 }
 
 impl TargetBuild {
-    /// Defines a macro for this target; without a value when `value` is empty.
+    /// Defines a macro for this target. If `value` is empty, the macro is defined as nothing.
     #[must_use]
     pub fn define(mut self, name: &str, value: &str) -> Self {
         define(&mut self.0, name, value);
         self
     }
 
-    /// Compiler options for this target, behind those of the module.
+    /// Sets compiler options for this target, after those of the module.
     #[must_use]
     pub fn flags<S: Into<String>>(mut self, flags: impl IntoIterator<Item = S>) -> Self {
         list(&mut self.0, "flags", flags);
         self
     }
 
-    /// Patterns of sources that this target does without.
+    /// Sets patterns of sources to leave out for this target.
     #[must_use]
     pub fn exclude<S: Into<String>>(mut self, exclude: impl IntoIterator<Item = S>) -> Self {
         list(&mut self.0, "exclude", exclude);

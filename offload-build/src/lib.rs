@@ -8,8 +8,8 @@
 //! }
 //! ```
 //!
-//! [`Build`] is all that a build script needs; [`Build::plan`] returns what it would do as a [`Plan`]. The formats of
-//! images and containers are the crate `offload-formats`.
+//! A build script needs only [`Build`]; [`Build::plan`] returns its steps as a [`Plan`]. The crate `offload-formats` has the
+//! formats of images and containers.
 //!
 //! Every user compiles this crate before the first kernel, so no feature is enabled by default:
 //!

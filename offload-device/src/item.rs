@@ -47,7 +47,7 @@ impl<S, const DIMENSIONS: usize> Item<S, DIMENSIONS> {
         }
     }
 
-    /// Returns the place of the work-item in its workgroup.
+    /// Returns the index of the work-item in its workgroup, in one dimension (CUDA: `threadIdx`).
     #[inline(always)]
     #[track_caller]
     pub fn local_id(&self, dimension: u32) -> usize {
@@ -57,7 +57,7 @@ impl<S, const DIMENSIONS: usize> Item<S, DIMENSIONS> {
         }
     }
 
-    /// Returns the place of the workgroup in the grid.
+    /// Returns the index of the workgroup in the grid, in one dimension (CUDA: `blockIdx`).
     #[inline(always)]
     #[track_caller]
     pub fn group_id(&self, dimension: u32) -> usize {
@@ -67,7 +67,7 @@ impl<S, const DIMENSIONS: usize> Item<S, DIMENSIONS> {
         }
     }
 
-    /// Returns the number of work-items in a workgroup.
+    /// Returns the number of work-items of a workgroup in one dimension (CUDA: `blockDim`).
     #[inline(always)]
     #[track_caller]
     pub fn local_size(&self, dimension: u32) -> usize {
@@ -77,7 +77,7 @@ impl<S, const DIMENSIONS: usize> Item<S, DIMENSIONS> {
         }
     }
 
-    /// Returns the number of workgroups in the grid.
+    /// Returns the number of workgroups of the grid in one dimension (CUDA: `gridDim`).
     #[inline(always)]
     #[track_caller]
     pub fn group_count(&self, dimension: u32) -> usize {
@@ -87,7 +87,7 @@ impl<S, const DIMENSIONS: usize> Item<S, DIMENSIONS> {
         }
     }
 
-    /// Returns the place of the work-item in the grid.
+    /// Returns the index of the work-item in the grid, in one dimension (CUDA: `blockIdx * blockDim + threadIdx`).
     #[inline(always)]
     #[track_caller]
     pub fn global_id(&self, dimension: u32) -> usize {
@@ -95,7 +95,7 @@ impl<S, const DIMENSIONS: usize> Item<S, DIMENSIONS> {
         in_dimension(group, size, self.local_id(dimension))
     }
 
-    /// Returns the number of work-items in the grid.
+    /// Returns the number of work-items of the grid in one dimension (CUDA: `gridDim * blockDim`).
     #[inline(always)]
     #[track_caller]
     pub fn global_size(&self, dimension: u32) -> usize {

@@ -216,7 +216,9 @@ fn says_what_was_searched_and_how_to_get_it() {
         "{error}"
     );
     assert!(
-        error.contains("PyPI: `pip install nvidia-cuda-nvcc`), and set CUDA_PATH to its root"),
+        error.contains(
+            "PyPI, CUDA 12: `pip install nvidia-cuda-nvcc-cu12`), and set CUDA_PATH to its root"
+        ),
         "{error}"
     );
     let error = fails(&cuda("sm_80").replace(without, ""), true);
@@ -226,7 +228,7 @@ fn says_what_was_searched_and_how_to_get_it() {
     );
     assert!(
         error.contains(&format!(
-            "hint: install NVIDIA's CUDA toolkit ({apt}nvidia-cuda-toolkit`; "
+            "hint: install NVIDIA's CUDA toolkit (Debian's non-free, Ubuntu: `apt install nvidia-cuda-toolkit`; "
         )),
         "{error}"
     );

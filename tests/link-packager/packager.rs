@@ -212,7 +212,7 @@ fn packs_what_has_no_extension_and_no_triple() {
         list.lines()
             .nth(1)
             .unwrap()
-            .contains("0  none  none      x-y-z   abc"),
+            .contains("0  none  none  x-y-z   abc"),
         "{list}"
     );
     folder.done(&["a.bin", &format!("--image=file=out,{keys}")]);
@@ -402,9 +402,9 @@ fn lists_images_for_people_and_for_programs() {
     ]);
     assert_eq!(
         folder.done(&["--list", "in.bin"]).out,
-        "index  kind     producer  triple               arch    offset  size  where\n    \
-         0  object   cuda      nvptx64-nvidia-cuda  sm_70     0x90     4  file\n    \
-         1  bitcode  hip       amdgcn-amd-amdhsa    gfx90a   0x148     8  file feature=+x\n"
+        "index  form     kind  triple               arch    offset  size  where\n    \
+         0  object   cuda  nvptx64-nvidia-cuda  sm_70     0x90     4  file\n    \
+         1  bitcode  hip   amdgcn-amd-amdhsa    gfx90a   0x148     8  file feature=+x\n"
     );
     let json = folder.done(&["--list=json", "in.bin"]).out;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();

@@ -265,9 +265,9 @@ fn refuses_what_is_no_image_for_the_target() {
 
 #[test]
 fn says_which_program_is_missing_and_how_to_get_it() {
-    let hint = "install NVIDIA's compilers (Debian, Ubuntu: `apt install nvidia-cuda-toolkit`; Fedora, of NVIDIA's \
+    let hint = "install NVIDIA's compilers (Debian's non-free, Ubuntu: `apt install nvidia-cuda-toolkit`; Fedora, of NVIDIA's \
                 repository: `dnf install cuda-toolkit`; Arch: `pacman -S cuda`; conda-forge: `conda install cuda-nvcc`; \
-                PyPI: `pip install nvidia-cuda-nvcc`), and set CUDA_PATH to its root";
+                PyPI: `pip install nvidia-cuda-nvcc`; PyPI, CUDA 12: `pip install nvidia-cuda-nvcc-cu12`), and set CUDA_PATH to its root";
     let place = Place::new(RIGHT);
     // The first of the two offload binaries, for sm_70.
     let mut cuda = BINARY.to_vec();

@@ -152,7 +152,7 @@ impl Package {
         // The command that explains the first code ends the output.
         let code = error.split_once("[OFF").map(|(_, rest)| &rest[..3]);
         let help = code.map(|code| format!("\nhelp: `cargo offload explain OFF{code}`"));
-        let help = match error.starts_with("none: this is a dry run") {
+        let help = match error.starts_with("OFFLOAD_DRY_RUN is set") {
             true => String::new(),
             false => help.unwrap_or_else(|| panic!("no code: {error}")),
         };

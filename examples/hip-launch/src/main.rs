@@ -66,7 +66,7 @@ fn main() -> Result<(), String> {
     }
 }
 
-/// The same launch without any C++.
+/// Launches the same kernel without C++.
 unsafe fn launch(mut a: f32, mut x: *const f32, mut y: *mut f32) -> Result<(), String> {
     let stub = kernels::kernel::saxpy.stub().ok_or("saxpy is not registered")?;
     let mut count = COUNT;

@@ -1,6 +1,6 @@
 //! A program that lists the device images in its own file, or in other files.
 //!
-//! It asks the file and not its build script, so it also sees images of the libraries that it was linked with.
+//! It reads the file itself, so it also lists images of the libraries that the program was linked with.
 
 use std::error::Error;
 use std::path::PathBuf;

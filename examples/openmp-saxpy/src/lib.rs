@@ -1,6 +1,6 @@
 //! Kernels in C with OpenMP target regions, called from Rust.
 
-/// What `build.rs` made: the device images of this package.
+/// Device images of this package, made by `build.rs`.
 pub mod kernels {
     include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 }
@@ -16,7 +16,7 @@ unsafe extern "C" {
     fn double_all(v: *mut Vector);
 }
 
-/// `y = a * x + y`; says whether the kernel ran on a device.
+/// Computes `y = a * x + y`. Returns true if the kernel ran on a device.
 pub fn saxpy(a: f32, x: &[f32], y: &mut [f32]) -> bool {
     unsafe extern "C" {
         fn saxpy(a: f32, x: *const f32, y: *mut f32, count: usize) -> i32;
@@ -42,7 +42,7 @@ pub fn double(x: &mut [f64]) {
     unsafe { double_all(&raw mut vector) }
 }
 
-/// For programs in other languages: runs every kernel, and counts the wrong results.
+/// Runs every kernel and returns the number of wrong results, for programs in other languages.
 #[unsafe(no_mangle)]
 pub extern "C" fn openmp_saxpy_check() -> i32 {
     let x: Vec<f32> = (0..1000).map(|i| i as f32).collect();

@@ -1,4 +1,4 @@
-//! Runs the kernels, and says where and of what they are made.
+//! Runs the kernels, and prints the images of the program with their compiler.
 
 use openmp_saxpy::{double, kernels, saxpy, sum};
 

@@ -106,9 +106,9 @@ impl<'a> Run<'a> {
                 true => self.write_plan(Path::new(&dry_run), &plan)?,
                 false => eprint!("{plan}"),
             }
-            // Rust prints `Error: ` in front of it, and without a failure Cargo would compile what was not built.
+            // Without a failure Cargo would compile what was not built.
             return Err(Error::new(
-                "none: this is a dry run (OFFLOAD_DRY_RUN), the plan is above, and nothing was built",
+                "OFFLOAD_DRY_RUN is set: the plan was printed, and nothing was built",
             ));
         }
         environment.tell("rerun-if-changed", "build.rs");

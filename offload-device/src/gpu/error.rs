@@ -13,7 +13,7 @@ pub enum Api {
 }
 
 impl Api {
-    /// All, in the order in which [`Device::all`](super::Device::all) searches.
+    /// All APIs, in the order in which [`Device::all`](super::Device::all) searches.
     pub const ALL: [Self; 2] = [Self::Cuda, Self::Hip];
 }
 

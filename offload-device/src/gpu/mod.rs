@@ -1,4 +1,4 @@
-//! GPUs: a small loader for images of HIP and CUDA. Feature `gpu`.
+//! Loads and launches images of HIP and CUDA on GPUs. Needs the feature `gpu`.
 //!
 //! ```no_run
 //! use offload_device::gpu::{Buffer, Device, Error, Module, Stream};
@@ -44,7 +44,7 @@
 //! belongs to a stream, and only that stream accesses it. So `launch` returns at once, and a copy to the host
 //! ([`Buffer::to_vec`], [`Buffer::copy_to`]) waits for all that the stream does before. Streams run side by side.
 //!
-//! An error of a running kernel, for example a panic, which is a trap, is reported by a later call. After a trap, CUDA refuses
+//! A later call reports an error of a running kernel, for example a panic, which is a trap. After a trap, CUDA fails
 //! every further call of the process for this GPU, and HIP's runtime ends the process.
 //!
 //! # Limits

@@ -26,9 +26,9 @@ use crate::{decompressed, files, json as json_text};
 /// Programs register the images as before, and the runtime unpacks them when it loads them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --runtime and --method, HIP's bundles get version 2 with zstd, which ROCm 6.3 and later read
-(docs/verify.md has the table), and images of CUDA that are not compressed become LZ4, which every driver
-reads. Drivers of CUDA 12.4 and later read zstd, too.
+Without --runtime and --method, HIP's bundles get version 2 with zstd, which ROCm 6.3 and later
+read (docs/verify.md has the table). Images of CUDA that are not compressed become LZ4, which every
+driver reads. Drivers of CUDA 12.4 and later read zstd, too.
 
 Examples:
   cargo offload compress --runtime rocm-6.4 libkernels.so -o small.so
@@ -39,7 +39,7 @@ pub(super) struct CompressLine {
     /// Release of ROCm that must read the bundles, such as rocm-6.4; CUDA's fat binaries stay as they are.
     #[arg(long, value_name = "RUNTIME")]
     runtime: Option<HipRuntime>,
-    /// Compression method; what has another one is compressed again. lz4 is for CUDA only, zlib for HIP only.
+    /// Compression method; containers with another method are compressed again. lz4 is for CUDA only, zlib for HIP only.
     #[arg(long, value_name = "METHOD")]
     method: Option<MethodOption>,
     /// Compression level: 1 to 22 for zstd, 1 to 9 for zlib [default: 3 for zstd, 6 for zlib].

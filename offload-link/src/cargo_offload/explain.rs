@@ -10,7 +10,7 @@ use super::error_codes::{self, ErrorSection};
 use super::text::{Align, NAME, TextTable};
 use crate::json as json_text;
 
-/// Explains a code of `verify`, or of an error of a build or link: what it means, and what to do.
+/// Explains the code of a finding of `verify`, or of an error of a build or link, and what to do.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -126,7 +126,7 @@ fn explain(explained: Explained, out: &mut impl Write) -> std::io::Result<()> {
     let title = explained.title();
     writeln!(out, "{NAME}{name}{NAME:#} ({severity}): {title}\n")?;
     match explained {
-        Explained::Error(section) => writeln!(out, "{}", section.text),
+        Explained::Error(section) => writeln!(out, "{}", without_links(section.text)),
         Explained::Finding(code) => {
             for line in wrapped(code.meaning()) {
                 writeln!(out, "{line}")?;
@@ -138,6 +138,29 @@ fn explain(explained: Explained, out: &mut impl Write) -> std::io::Result<()> {
             Ok(())
         }
     }
+}
+
+/// Returns text of a page of `docs` with its links as a terminal's reader can follow them: the text, then the page.
+fn without_links(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("](") {
+        let (Some((start, name)), Some((target, end))) =
+            (before.rsplit_once('['), after.split_once(')'))
+        else {
+            break;
+        };
+        plain.push_str(start);
+        plain.push_str(name);
+        let page = target.split('#').next().unwrap_or_default();
+        match page {
+            "" => {}
+            page if page.contains("://") => plain.push_str(&format!(" ({target})")),
+            page => plain.push_str(&format!(" (docs/{page})")),
+        }
+        rest = end;
+    }
+    plain + rest
 }
 
 fn list(codes: &[Explained], out: &mut impl Write) -> std::io::Result<()> {

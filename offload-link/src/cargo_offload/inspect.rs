@@ -17,8 +17,8 @@ use json::InspectedFile;
 /// Shows the device images of files: containers, targets, kinds, sizes, offsets.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Reads ELF, PE, Mach-O, archives, bundles, offload binaries, CUDA fat binaries, code objects, cubins, PTX,
-bitcode and SPIR-V. It needs no GPU, ROCm, CUDA or LLVM.
+Reads ELF, PE, Mach-O, archives, wheels and zip files, bundles, offload binaries, CUDA fat
+binaries, code objects, cubins, PTX, bitcode and SPIR-V. It needs no GPU, ROCm, CUDA or LLVM.
 
 Examples:
   cargo offload inspect target/release/app

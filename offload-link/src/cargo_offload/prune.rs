@@ -54,7 +54,7 @@ pub(super) struct PruneLine {
     /// Targets whose images are removed.
     #[arg(long, value_name = "TARGETS", value_delimiter = ',', value_parser = target_name::parse)]
     drop: Vec<String>,
-    /// Keep or drop PTX, which runs on GPUs without an image of their own. It stays where a kept GPU has nothing else.
+    /// Keep or drop PTX, which runs on GPUs without an image of their own. PTX stays if a kept GPU has no other image.
     #[arg(long, value_name = "WHAT", default_value = "keep")]
     ptx: PtxOption,
     /// The new file, or with -r the new folder, which gets a copy of all other files, too; only for one input.

@@ -45,13 +45,13 @@ pub(super) struct SizeLine {
     /// Draw a treemap of the images.
     #[arg(long, value_name = "PATH", conflicts_with = "old")]
     svg: Option<PathBuf>,
-    /// Write a page with the treemap and a table that sorts.
+    /// Write an HTML page with the treemap and a sortable table.
     #[arg(long, value_name = "PATH", conflicts_with = "old")]
     html: Option<PathBuf>,
     /// Measure the code of each kernel; the treemap then has kernels instead of images.
     #[arg(long)]
     kernels: bool,
-    /// Find images that are the same. Reads all images.
+    /// Find images with the same bytes. Reads all images.
     #[arg(long, conflicts_with = "old")]
     duplicates: bool,
     /// Compress the bundles that are not compressed, and show what that would save. Nothing is written.
@@ -88,8 +88,10 @@ pub(super) struct DiffLine {
     top: usize,
     #[command(flatten)]
     find: FindOptions,
+    /// The older file.
     #[arg(value_name = "OLD")]
     old: PathBuf,
+    /// The newer file.
     #[arg(value_name = "NEW")]
     new: PathBuf,
 }

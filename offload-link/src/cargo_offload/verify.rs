@@ -34,10 +34,10 @@ Examples:
   cargo offload verify --runtime rocm-6.4 libkernels.so
   cargo offload verify --allow OFF112 --json libkernels.so")]
 pub(super) struct VerifyLine {
-    /// Codes, or `warnings`, that are errors.
+    /// Treat findings with these codes, or all `warnings`, as errors.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = DeniedFindings::parse)]
     deny: Vec<DeniedFindings>,
-    /// Codes whose findings are left out.
+    /// Do not report findings with these codes.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = explain::parse_code)]
     allow: Vec<FindingCode>,
     /// Release of ROCm that must read compressed bundles, such as rocm-6.4.

@@ -32,7 +32,7 @@ pub(super) fn text(
 }
 
 const HEADER: [&str; 8] = [
-    "index", "kind", "producer", "triple", "arch", "offset", "size", "where",
+    "index", "form", "kind", "triple", "arch", "offset", "size", "where",
 ];
 
 fn table(nodes: &[Node]) -> String {

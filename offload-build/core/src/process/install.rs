@@ -42,6 +42,7 @@ struct Package {
 }
 
 const APT: &str = "Debian, Ubuntu";
+const APT_NON_FREE: &str = "Debian's non-free, Ubuntu";
 const DEBIAN_12: &str = "Debian 12";
 const DEBIAN_12_13: &str = "Debian 12, 13";
 const UBUNTU_24_26: &str = "Ubuntu 24.04, 26.04";
@@ -136,18 +137,19 @@ const ROWS: [Package; 14] = [
         need: Need::CudaTools,
         what: "NVIDIA's compilers",
         commands: &[
-            (APT, "apt install nvidia-cuda-toolkit"),
+            (APT_NON_FREE, "apt install nvidia-cuda-toolkit"),
             ("Fedora, of NVIDIA's repository", "dnf install cuda-toolkit"),
             (PACMAN, "pacman -S cuda"),
             (CONDA, "conda install cuda-nvcc"),
             (PYPI, "pip install nvidia-cuda-nvcc"),
+            ("PyPI, CUDA 12", "pip install nvidia-cuda-nvcc-cu12"),
         ],
     },
     Package {
         need: Need::CudaToolkit,
         what: "NVIDIA's CUDA toolkit",
         commands: &[
-            (APT, "apt install nvidia-cuda-toolkit"),
+            (APT_NON_FREE, "apt install nvidia-cuda-toolkit"),
             ("Fedora, of NVIDIA's repository", "dnf install cuda-toolkit"),
             (PACMAN, "pacman -S cuda"),
             (CONDA, "conda install cuda-toolkit"),

@@ -213,10 +213,10 @@ codes! {
 
     MissingKernel "OFF404" Error,
     "Host kernel without device code",
-    "The host code registers a kernel that no image in the file defines. To start it is an error \
-     (hipErrorNotFound, cudaErrorInvalidDeviceFunction, or OpenMP runs the region on the host). A `#if` may leave a kernel \
-     out for the processors of this file, as of one that `prune` made; then the host code must not start it. rocPRIM's kernels \
-     for other processors are no finding.",
+    "The host code registers a kernel that no image in the file defines. A launch of it fails \
+     (hipErrorNotFound, cudaErrorInvalidDeviceFunction), or OpenMP runs the region on the host. A `#if` may leave a kernel \
+     out for the processors of this file, for example after `prune`; then the host code must not launch it. rocPRIM's kernels \
+     for other processors are not reported.",
     "Compile host and device code from the same sources with the same macros, or leave the finding out by `--allow OFF404`.";
 
     NoImages "OFF405" Error,
@@ -227,8 +227,8 @@ codes! {
 
     Ignored "OFF406" Error,
     "Image that the program's OpenMP runtime does not load",
-    "The image is an ELF file as CUDA 13 writes it, and CUDA 12.9 for sm_100 and later. libomptarget of LLVM 20 and older \
-     takes it for another machine's: the program runs the region on the host, or stops.",
+    "The image is an ELF file as CUDA 13 writes it, and CUDA 12.9 for sm_100 and later. libomptarget before LLVM 21.1.2 \
+     does not load it: the program runs the region on the host, or stops.",
     "Build with CUDA 12 for processors before sm_100, or with LLVM 21.1.2 or later and its libomptarget.";
 }
 

@@ -15,11 +15,11 @@ const FAILED: u8 = 101;
 /// Options that are passed to Cargo.
 #[derive(Debug, clap::Args)]
 pub(super) struct CargoOptions {
-    /// Options of Cargo's command.
+    /// Options of Cargo's command, passed unchanged.
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
-        value_name = "OPTIONS"
+        value_name = "OPTIONS_OF_CARGO"
     )]
     pub(super) options: Vec<OsString>,
 }

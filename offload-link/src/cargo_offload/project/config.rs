@@ -14,8 +14,9 @@ use crate::json as json_text;
 
 /// Shows the effective keys of `[package.metadata.offload]`, and where each was written.
 ///
-/// Layers: the workspace's table, the package's, its profile, the module's, variables of other build systems, OFFLOAD_*
-/// variables. What build.rs sets by methods of `Build` is not shown.
+/// Layers, each overriding those before it: the workspace's table and its profile, the package's table and its profile, the
+/// module's table, variables of other build systems, OFFLOAD_* variables. Settings that build.rs makes by methods of `Build`
+/// are not shown.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,7 +24,7 @@ Examples:
   OFFLOAD_TARGETS=gfx90a cargo offload config --release
   cargo offload config --all --json")]
 pub(crate) struct ConfigLine {
-    /// Also show keys that nobody sets, with their defaults.
+    /// Also show unset keys, with their defaults.
     #[arg(long)]
     all: bool,
     /// Print JSON.

@@ -17,7 +17,7 @@ use crate::platform::is_absent;
 
 /// Creates a package with a kernel that builds at once.
 ///
-/// `cargo new` makes the package; a kernel, `build.rs` and the keys of Cargo.toml are added.
+/// Runs `cargo new`, then adds a kernel, `build.rs` and the keys of Cargo.toml.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -46,9 +46,9 @@ pub(crate) struct NewLine {
     source: SourceOption,
 }
 
-/// Adds a kernel and what builds it to the package in this folder.
+/// Adds a kernel and its build script to the package in this folder.
 ///
-/// Files that are there stay as they are, Cargo.toml keeps its form.
+/// Existing files stay unchanged; Cargo.toml keeps its layout and comments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
@@ -72,7 +72,7 @@ struct LanguageOptions {
     /// CUDA kernels for NVIDIA GPUs.
     #[arg(long, conflicts_with = "rust")]
     cuda: bool,
-    /// Kernels in Rust for GPUs of both, which also run on the CPU.
+    /// Kernels in Rust for AMD and NVIDIA GPUs, which also run on the CPU.
     #[arg(long)]
     rust: bool,
 }
@@ -95,7 +95,7 @@ impl LanguageOptions {
 /// Source of the build-dependency.
 #[derive(Debug, clap::Args)]
 struct SourceOption {
-    /// Folder or Git URL of offload-build; without it the registry.
+    /// Folder or Git URL of offload-build and offload-device; default: crates.io.
     #[arg(long, value_name = "PATH|URL")]
     offload_build: Option<String>,
 }

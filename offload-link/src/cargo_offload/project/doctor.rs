@@ -16,8 +16,8 @@ use crate::json as json_text;
 
 /// Shows compilers, SDKs, runtimes and GPUs of this machine, and whether each target of the package builds here.
 ///
-/// Nothing is compiled and no GPU is needed. For each gap there is the command that closes it. The exit status does not
-/// depend on what is found.
+/// Compiles nothing and needs no GPU. For each missing tool, prints the command that installs it. The exit status does not
+/// depend on the result.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

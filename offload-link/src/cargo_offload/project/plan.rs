@@ -15,7 +15,7 @@ use crate::cargo_offload::project::packages::cargo_program;
 
 /// Prints the commands that builds of device code would run.
 ///
-/// Compiles and starts the build scripts, and no device compiler. Lines can be pasted into a shell.
+/// Compiles and starts the build scripts, but starts no device compiler. The output can be pasted into a shell.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,7 +27,7 @@ pub(crate) struct PlanLine {
 }
 
 /// Text with which a build script of a dry run ends (`offload-build/src/run/mod.rs`).
-const DRY_RUN: &str = "this is a dry run (OFFLOAD_DRY_RUN)";
+const DRY_RUN: &str = "Error: OFFLOAD_DRY_RUN is set";
 
 pub(crate) fn run(line: &PlanLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
     let failed = |problem| CargoOffloadError::new(format_args!("no temporary folder: {problem}"));
@@ -87,8 +87,8 @@ mod tests {
     #[test]
     fn tells_dry_runs_from_failures() {
         // Cargo 1.95, shortened.
-        let dry = "error: failed to run custom build command for `a v0.1.0 (/a)`\n\nCaused by:\n  --- stderr\n  Error: none: \
-                   this is a dry run (OFFLOAD_DRY_RUN), the plan is above, and nothing was built\n";
+        let dry = "error: failed to run custom build command for `a v0.1.0 (/a)`\n\nCaused by:\n  --- stderr\n  Error: \
+                   OFFLOAD_DRY_RUN is set: the plan was printed, and nothing was built\n";
         let other = "error[E0425]: cannot find value\n --> build.rs:1:1\n";
         assert_eq!(other_problems(dry), [""; 0]);
         assert_eq!(other_problems(&format!("{dry}{other}{dry}")), [other]);

@@ -15,7 +15,7 @@ use crate::json as json_text;
 
 /// Lists targets with architecture and products, and whether this machine can compile for each.
 ///
-/// Without NAME, all processors that a compiler here knows, and those with products.
+/// Without NAME, lists all processors with known products, and those that a compiler of this machine knows.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The columns: target, architecture, generic target of its family, compilers of this machine, products.

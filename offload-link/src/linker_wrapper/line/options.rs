@@ -114,7 +114,7 @@ pub(crate) const OWN: &[Opt<Own>] = &[
     own(Own::Report, &["report"], Spelling::Equal, "text|json[:<file>]: report which images were found, linked and left out"),
     own(Own::MaxDecompressedSize, &[decompressed::OPTION], Spelling::Equal, decompressed::HELP),
     own(Own::LargeImages, &[large::LARGE_OPTION], Spelling::Equal, "Largest total of images in usual sections of x86-64 ELF hosts: bytes, or a number with K, M, G or T; default 1G"),
-    own(Own::DroppedImage, &["Werror=dropped-image"], Spelling::Flag, "Fail if an image that was found is not linked"),
+    own(Own::DroppedImage, &["Werror=dropped-image"], Spelling::Flag, "Fail if an image that belongs in the output cannot be linked"),
     own(Own::PrintAbi, &["print-offload-abi"], Spelling::Flag, "Print this tool's name and version"),
 ];
 

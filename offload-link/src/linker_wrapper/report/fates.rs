@@ -1,7 +1,7 @@
 //! Reports the fate of every image that was found.
 //!
-//! A successful link prints nothing, because rustc turns a linker's output into warnings, unless a whole target is
-//! lost. The report is written where the user requests it.
+//! A successful link prints nothing unless a whole target is lost, because rustc turns a linker's output into warnings. The
+//! user requests the report and its place.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -57,8 +57,8 @@ pub(crate) fn introduction() -> String {
 pub(crate) fn help() -> String {
     format!(
         "{USAGE}\n\
-         Links device code, then the host program. What is not listed goes to the linker as it is.\n\
-         Behind a compiler driver: -Wl,<option>. The driver: OFFLOAD_CC, CC, cc.\n\n{}",
+         Links device code, then the host program. Options that are not listed go to the linker unchanged.\n\
+         Through a compiler driver, write -Wl,<option>. offload-link starts the driver of OFFLOAD_CC, CC, or cc.\n\n{}",
         crate::options::linker::help(options::OWN)
     )
 }

@@ -99,10 +99,9 @@ impl ImageCompression {
         if method.is_built_in() {
             return Ok(self);
         }
-        let version = env!("CARGO_PKG_VERSION");
         let problem = format!(
             "`{text}` needs a feature of `offload-build` [OFF507]\n\
-             hint: in `[build-dependencies]`, write `offload-build = {{ version = \"{version}\", features = [\"{method}\"] }}`"
+             hint: `cargo add --build offload-build --features {method}`"
         );
         Err(settings.error_at("compress", problem))
     }

@@ -337,9 +337,10 @@ fn not_found(module: &Module, found: &[Llvm]) -> Error {
     let folder = |llvm: &Llvm| format!("no libomptarget.so in {}/lib", llvm.prefix.display());
     let (declared, name) = (module.declared_compiler(), &module.name);
     let problem = match (declared, found) {
-        (Some(declared), []) => {
+        (Some(declared), []) if declared.contains('/') => {
             format!("`compiler`: `{declared}` is not an executable file [OFF601]")
         }
+        (Some(declared), []) => format!("`compiler`: `{declared}` not found in PATH [OFF601]"),
         (Some(declared), [first, ..]) => {
             format!("`compiler`: `{declared}` has {} [OFF606]", folder(first))
         }
