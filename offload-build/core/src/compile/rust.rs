@@ -70,6 +70,8 @@ impl Sysroot<'_> {
         let command = Command::new(&self.rustc.program)
             .variable("RUSTC_BOOTSTRAP", "1")
             .without_variables(&self.rustc.removed)
+            // The folder is part of what other crates know this one by, so that packages that share a sysroot make the same one.
+            .starting_in(self.crates())
             .args([
                 "--crate-name",
                 name,

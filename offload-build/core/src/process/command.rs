@@ -62,6 +62,8 @@ struct Extras {
     removed: Vec<OsString>,
     /// A warning with these words is a failure.
     refused_warning: Option<&'static str>,
+    /// The folder in which it starts, if not that of this process.
+    folder: Option<PathBuf>,
 }
 
 impl Command {
@@ -80,6 +82,13 @@ impl Command {
     #[must_use]
     pub fn refuse_warning(mut self, words: &'static str) -> Self {
         self.extras.get_or_insert_default().refused_warning = Some(words);
+        self
+    }
+
+    /// This command, which starts in another folder: for programs whose output depends on it.
+    #[must_use]
+    pub fn starting_in(mut self, folder: PathBuf) -> Self {
+        self.extras.get_or_insert_default().folder = Some(folder);
         self
     }
 
@@ -220,6 +229,9 @@ impl Command {
             }
             let set = extras.set.iter();
             process.envs(set.map(|(name, value)| (name, value)));
+            if let Some(folder) = &extras.folder {
+                process.current_dir(folder);
+            }
         }
         process.env(GUARD, "1");
         process
@@ -244,9 +256,13 @@ fn text(bytes: &[u8]) -> String {
 /// Prints the command as a POSIX shell takes it: pasted into one, the line runs the same command.
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let variables = self.extras.iter().flat_map(|extras| &extras.set);
-        for (name, value) in variables {
-            write!(f, "{name}={} ", Quoted(value))?;
+        if let Some(extras) = &self.extras {
+            if let Some(folder) = &extras.folder {
+                write!(f, "cd {} && ", Quoted(folder.as_os_str()))?;
+            }
+            for (name, value) in &extras.set {
+                write!(f, "{name}={} ", Quoted(value))?;
+            }
         }
         write!(f, "{}", Quoted(self.program.as_os_str()))?;
         self.args
@@ -405,6 +421,19 @@ mod tests {
             String::from_utf8(shell.stdout).unwrap(),
             args.map(|arg| format!("{arg}\n")).concat()
         );
+    }
+
+    #[test]
+    fn starts_in_another_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap().join("a folder");
+        std::fs::create_dir(&folder).unwrap();
+        let command = Command::new("pwd").starting_in(folder.clone());
+        let printed = format!("{}\n", folder.display());
+        assert_eq!(command.run().unwrap().stdout, printed);
+        let mut shell = std::process::Command::new("sh");
+        let output = shell.arg("-c").arg(command.to_string()).output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), printed);
     }
 
     #[test]
