@@ -1588,3 +1588,49 @@ fn prints_a_code_for_each_part_of_a_build() {
         "Not a directory (os error 20) [OFF509]",
     );
 }
+
+/// Runtimes of one device could take either image, or the kernel of another module.
+#[test]
+fn warns_of_targets_that_runtimes_confuse() {
+    let Some(package) = Package::new("") else {
+        return;
+    };
+    package.put("kernels/k.hip", "__global__ void k(int *x) { *x = 1; }\n");
+    let module = |name: &str, language: &str, source: &str, targets: &str| {
+        format!(
+            "[[package.metadata.offload.module]]\nname = \"{name}\"\nlanguage = \"{language}\"\n\
+             sources = [\"kernels/{source}\"]\ntargets = [{targets}]\nmissing = \"stub\"\n"
+        )
+    };
+    let cpu = "\"x86_64-pc-linux-gnu\"";
+    let warnings = |modules: &[String]| {
+        let manifest = format!(
+            "[package]\nname = \"pack\"\n[workspace]\n{}",
+            modules.concat()
+        );
+        package.put("Cargo.toml", &manifest);
+        let mut script = package.script();
+        let output = script.env("DOCS_RS", "1").output().unwrap();
+        let told = String::from_utf8(output.stdout).unwrap();
+        let warnings = told
+            .lines()
+            .filter_map(|line| line.strip_prefix("cargo::warning="));
+        warnings.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let own =
+        |found: Vec<String>, words: &str| found.iter().filter(|line| line.contains(words)).count();
+    for (targets, count) in [
+        ("\"gfx90a\", \"gfx90a:xnack+\"", 1),
+        ("\"gfx90a:sramecc+\", \"gfx90a:xnack+\"", 1),
+        ("\"gfx90a:xnack-\", \"gfx90a:xnack+\", \"gfx942\"", 0),
+    ] {
+        let found = warnings(&[module("kernels", "hip", "k.hip", targets)]);
+        assert_eq!(own(found, "exclude each other"), count, "{targets}");
+    }
+    for (targets, count) in [(format!("\"sm_80\", {cpu}"), 0), (cpu.to_owned(), 1)] {
+        let first = module("one", "openmp", "k.c", &format!("{cpu}, \"sm_80\""));
+        let found = warnings(&[first, module("two", "openmp", "k.c", &targets)]);
+        let words = "modules `one` and `two` have different `targets`";
+        assert_eq!(own(found, words), count, "{targets}");
+    }
+}

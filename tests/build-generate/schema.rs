@@ -227,9 +227,9 @@ fn says_what_was_searched_and_how_to_get_it() {
         "{error}"
     );
     assert!(
-        error.contains(&format!(
+        error.contains(
             "hint: install NVIDIA's CUDA toolkit (Debian's non-free, Ubuntu: `apt install nvidia-cuda-toolkit`; "
-        )),
+        ),
         "{error}"
     );
     let hip = |flags: &str| format!("language = \"hip\"\n{sources}{flags}targets = [\"gfx90a\"]\n");

@@ -297,6 +297,14 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
         declare the function `__host__ __device__`\n";
     assert!(error.contains(hint), "{error}");
     declare(&package, CUDA);
+    let source = "__device__ __attribute__((managed)) int total;\nextern \"C\" __global__ void k(int *x) { *x = total; }\n";
+    package.put("kernels/k.cu", source);
+    let error = package.fails(&mut script);
+    let hint = "\nhint: clang has no `__managed__` variables for CUDA: ";
+    assert!(
+        error.contains("'managed' attribute ignored") && error.contains(hint),
+        "{error}"
+    );
     let source = "extern \"C\" __global__ void k(int *x) { asm(\"{ .reg .b32 %lo; mov.b32 %lo, 3; mov.b32 %0, %lo; }\" : \"=r\"(*x)); }\n";
     package.put("kernels/k.cu", source);
     let error = package.fails(&mut script);

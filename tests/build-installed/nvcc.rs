@@ -455,6 +455,40 @@ fn links_libraries_of_cubins_and_none_of_bitcode() {
     );
 }
 
+/// nvcc gives each of its programs to a shell.
+#[test]
+fn passes_macros_and_paths_as_they_are() {
+    let keys = format!("{KEYS}targets = [\"compute_90\"]\nrdc = false\nimages = \"source\"\n");
+    let define = r#"define = { TEXT = '"a\n$HOME`id`, b"', LETTER = "'\\\\'" }"#;
+    let Some((package, _)) = package(&format!("{keys}{define}\n")) else {
+        return;
+    };
+    fs::remove_file(package.at("kernels/helper.cu")).unwrap();
+    let source = "extern \"C\" __device__ const char by_macro[] = TEXT;\n\
+        extern \"C\" __device__ const char letter = LETTER;\n\
+        extern \"C\" __global__ void k(char *x) { *x = by_macro[*x] + letter; }\n";
+    package.put("kernels/k.cu", source);
+    text(&script(&package).output().unwrap());
+    let files = package.files();
+    let texts = files
+        .iter()
+        .filter_map(|file| fs::read_to_string(file).ok());
+    let ptx = texts
+        .into_iter()
+        .find(|text| text.contains(".visible .entry k("));
+    let ptx = ptx.unwrap_or_else(|| panic!("{files:#?}"));
+    let bytes = b"a\n$HOME`id`, b".map(|byte| byte.to_string());
+    let expected = format!("by_macro[15] = {{{}", bytes.join(", "));
+    assert!(ptx.contains(&expected), "{expected}\n{ptx}");
+    assert!(ptx.contains("letter = 92;"), "{ptx}");
+
+    package.put("a$b/k.cu", "#error \"other\"");
+    declare(&package, &keys.replace("kernels/*.cu", "a$b/*.cu"));
+    let error = package.fails(&mut script(&package));
+    let expected = "`a$b/k.cu`: nvcc passes paths to a shell, for which `$` is special";
+    assert!(error.starts_with(expected), "{error}");
+}
+
 #[test]
 fn says_what_nvcc_does_not_do() {
     let Some((package, _)) = package(&format!("{KEYS}{TARGETS}")) else {

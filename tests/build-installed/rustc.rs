@@ -502,9 +502,10 @@ fn plans_a_sysroot_and_the_crate_for_each_target() {
         " --lib --crate-type=staticlib --release ",
         " --target=amdgcn-amd-amdhsa --no-default-features --features=fast,dep/x ",
         " --config 'profile.release.opt-level=\"s\"' ",
-        "\"-Ctarget-cpu=gfx90a\"",
-        "\"-Zmir-enable-passes=-JumpThreading\"",
-        r#""--cfg=a=\"b c\""]'"#,
+        " CARGO_ENCODED_RUSTFLAGS='--sysroot=",
+        "'-Ctarget-cpu=gfx90a'",
+        "'-Zmir-enable-passes=-JumpThreading'",
+        r#"'--cfg=a="b c"' "#,
     ] {
         assert!(cargo.contains(part), "{part}\n{cargo}");
     }

@@ -7,7 +7,7 @@ use crate::steps::kernel_headers;
 use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
 use offload_build_core::compile::architectures::{self, ARCHITECTURES};
-use offload_build_core::compile::clang::{self, Clang, Compile, Part};
+use offload_build_core::compile::clang::{self, Clang, Compile, MANAGED, Part};
 use offload_build_core::declare::family::Family;
 use offload_build_core::declare::language::{ImageSources, Language};
 use offload_build_core::declare::module::{Flags, Module, Target};
@@ -124,6 +124,10 @@ pub(crate) const UNSUPPORTED_CALL: (&str, &str) = (
 /// Hints for headers that are missing, and for sources and flags that were written for nvcc.
 const FOR_CUDA: &[(&str, &str)] = &[
     UNSUPPORTED_CALL,
+    (
+        MANAGED,
+        "clang has no `__managed__` variables for CUDA: host and device would each have one of their own. Set `compiler = \"nvcc\"`",
+    ),
     ("Unsupported gpu architecture", OTHER_CUDA),
     ("fatal error: nv/target", CCCL),
     ("fatal error: 'nv/target'", CCCL),

@@ -75,6 +75,7 @@ impl<'a> Run<'a> {
             }
             checked.push(module);
         }
+        modules::warn_of_other_targets(&mut checked);
         let out = PathBuf::from(environment.required("OUT_DIR")?);
         Ok(Self {
             environment,

@@ -3,14 +3,16 @@
 use crate::inputs::without_sdk;
 use offload_build_core::declare::aliases;
 use offload_build_core::declare::effect;
+use offload_build_core::declare::language::Language;
 use offload_build_core::declare::layers::Declared;
-use offload_build_core::declare::module::Module;
+use offload_build_core::declare::module::{Module, Register};
 use offload_build_core::declare::settings::{Reach, Settings};
 use offload_build_core::environment::Environment;
 use offload_build_core::error::Error;
 use offload_build_core::installed::all_processors;
 use offload_build_core::installed::native::Native;
 use offload_build_core::installed::path_variables;
+use std::collections::BTreeSet;
 
 /// Returns the settings of every module, those of features that are off included: the layers, then variables of other build
 /// systems, then methods of the build script.
@@ -53,4 +55,28 @@ pub(crate) fn checked(
     module.missing_sdk = missing_sdk;
     module.sources_without_sdk = without_sdk::sources(&module)?;
     Ok(module)
+}
+
+/// Adds a warning to each OpenMP module whose targets are not those of the first one: libomptarget 19 looks for a module's kernel in
+/// the table of another module if only that one has an image for a device. It ends the program, or starts the other's kernel.
+pub(crate) fn warn_of_other_targets(modules: &mut [Module]) {
+    let is_openmp = |module: &&mut Module| {
+        module.language == Language::OpenMp && module.register != Register::None
+    };
+    let targets = |module: &Module| -> BTreeSet<String> {
+        let targets = module.targets.iter();
+        targets.map(|target| target.written.clone()).collect()
+    };
+    let mut openmp = modules.iter_mut().filter(is_openmp);
+    let Some(first) = openmp.next() else {
+        return;
+    };
+    let (name, expected) = (first.name.clone(), targets(first));
+    for module in openmp.filter(|module| targets(module) != expected) {
+        module.warnings.push(format!(
+            "modules `{name}` and `{}` have different `targets`: on a device that only one has an image for, libomptarget ends the \
+             program, or starts a wrong kernel. Set the same `targets` in both",
+            module.name
+        ));
+    }
 }

@@ -6,6 +6,8 @@ use crate::plan::{Context, Plan, plan_compiled, plan_prebuilt};
 use crate::run::unique::unique;
 use crate::steps::image_library::ImageLibrary;
 use crate::steps::task::file_numbers;
+use offload_build_core::compile::nvcc;
+use offload_build_core::declare::family::Family;
 use offload_build_core::declare::language::Language;
 use offload_build_core::declare::module::{Embed, Module, Target};
 use offload_build_core::declare::skipped;
@@ -122,6 +124,7 @@ pub(crate) fn prepare(
     }
     let machine =
         Machine::ask(module, &host, environment, &root, out).map_err(BuildPart::Machine.coded())?;
+    check_paths(module, machine.compiler.family, [&root, out])?;
     let package = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"].map(|name| environment.required(name));
     let [name, version] = package;
     let package = format!("{} {}", name?, version?);
@@ -168,6 +171,24 @@ pub(crate) fn prepare(
         unique,
         links_images,
     })
+}
+
+/// Checks the paths that compiles get: nvcc passes them to a shell, and could compile other files.
+fn check_paths(module: &Module, family: Family, folders: [&Path; 2]) -> Result<(), Error> {
+    if family != Family::Nvcc {
+        return Ok(());
+    }
+    let sources = module.sources.iter().map(PathBuf::as_path);
+    for path in folders.into_iter().chain(sources) {
+        if let Some(char) = nvcc::special(path) {
+            return Err(Error::new(format_args!(
+                "`{}`: nvcc passes paths to a shell, for which `{char}` is special\n\
+                 hint: rename the folder or file, or set `compiler = \"clang\"`; CARGO_TARGET_DIR names another target folder",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the library that Rust links the images of `module` from; nothing if it includes them, or if they are linked

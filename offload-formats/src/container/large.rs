@@ -347,7 +347,8 @@ mod tests {
             bytes[place..place + 16].copy_from_slice(&fatbin);
             let all = 8..size as u64;
             let found = parts(&bytes[..], b".lrodata", all.clone());
-            assert_eq!(found, [start..start + 16]);
+            let expected = start..start + 16;
+            assert_eq!(found, [expected]);
             // At a place that no alignment allows.
             bytes.rotate_right(1);
             assert_eq!(parts(&bytes[..], b".lrodata", all), []);

@@ -17,6 +17,9 @@ const HIP_DEPENDENCIES: u32 = 19;
 /// Machine code as text, and last of all options. sccache takes what has no `-c` for no compile, and ccache puts it at the end.
 const ASSEMBLY: [&str; 3] = ["-S", "--start-no-unused-arguments", "-c"];
 
+/// Words of clang's warning of a `__managed__` variable of CUDA, of which host and device would each have one of their own.
+pub const MANAGED: &str = "'managed' attribute ignored";
+
 /// Options that all compiles of one module share.
 #[derive(Clone, Debug)]
 pub struct Clang<'a> {
@@ -145,6 +148,7 @@ impl Clang<'_> {
     pub fn start(&self) -> Command {
         let target = self.target.map(|target| format!("--target={target}"));
         Command::new(self.clang)
+            .refuse_warning(MANAGED)
             .arg("--no-default-config")
             .args(target)
     }

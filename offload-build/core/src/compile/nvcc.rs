@@ -105,9 +105,7 @@ impl Nvcc<'_> {
             command = command.arg("-I").arg(folder);
         }
         for (name, value) in compile.define.iter() {
-            // nvcc takes lists.
-            let definition = format!("{name}={value}").replace(',', "\\,");
-            command = command.arg(format!("-D{definition}"));
+            command = command.arg(format!("-D{name}={}", as_nvcc_reads(value)));
         }
         if !compile.rdc {
             command = command.refuse_warning(OWN_VARIABLE);
@@ -120,6 +118,30 @@ impl Nvcc<'_> {
             .arg("-o")
             .arg(files::part(compile.output))
     }
+}
+
+/// Returns the value of a macro as an argument of nvcc, which takes lists, removes a backslash in front of any character, and
+/// passes the rest in quotes to a shell (nvcc 13.0).
+fn as_nvcc_reads(value: &str) -> String {
+    let mut text = String::new();
+    for char in value.chars() {
+        match char {
+            ',' => text.push('\\'),
+            // The shell removes one of two.
+            '$' | '`' => text.push_str("\\\\"),
+            '\\' => text.push_str("\\\\\\"),
+            _ => {}
+        }
+        text.push(char);
+    }
+    text
+}
+
+/// Returns the first character of a path that the shell of nvcc does not leave as it is.
+#[must_use]
+pub fn special(path: &Path) -> Option<char> {
+    let text = path.to_string_lossy();
+    text.chars().find(|char| "$`\\\"',".contains(*char))
 }
 
 /// The device link of `objects` for all of `targets`: an object with the images, which registers them for all.
@@ -280,6 +302,11 @@ mod tests {
                 "nvcc -x cu -cubin -m64 -arch=sm_90a -rdc=true -Xptxas=-O2 -lineinfo -std=c++17 -I 'my include' \
                  -DFAST= '-DPAIR=1\\,2' --use_fast_math {tail}"
             )
+        );
+        // Two of four backslashes are for the shell.
+        assert_eq!(
+            as_nvcc_reads(r#""a\n$HOME`id`""#),
+            r#""a\\\\n\\$HOME\\`id\\`""#
         );
         // Who debugs says so.
         (nvcc.std, nvcc.include) = (None, &[]);

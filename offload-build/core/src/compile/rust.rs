@@ -126,11 +126,16 @@ pub fn forget(sysroot: &Sysroot<'_>, kernels: &KernelCrate, folder: &Path) -> Co
 /// Starts a command of Cargo, which calls rustc with `flags` for what is not of the host, and without what Cargo's settings add for
 /// hosts: wrappers and `rustflags`.
 fn cargo(rustc: &Rustc, flags: &[String]) -> Command {
+    // The variable without separators of its own is the one that people read in errors.
+    let (name, separator) = match flags.iter().any(|flag| flag.contains(char::is_whitespace)) {
+        true => ("CARGO_ENCODED_RUSTFLAGS", "\x1f"),
+        false => ("RUSTFLAGS", " "),
+    };
     Command::new(&rustc.cargo)
         .variable("RUSTC", &rustc.program)
         .variable("RUSTC_WRAPPER", "")
         .variable("RUSTC_WORKSPACE_WRAPPER", "")
-        .variable("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+        .variable(name, flags.join(separator))
         .without_variables(&rustc.removed)
 }
 

@@ -19,7 +19,7 @@ pub(super) struct CargoOptions {
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
-        value_name = "OPTIONS_OF_CARGO"
+        value_name = "CARGO-OPTIONS"
     )]
     pub(super) options: Vec<OsString>,
 }

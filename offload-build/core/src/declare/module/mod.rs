@@ -182,7 +182,7 @@ impl Module {
         if targets.is_empty() && environment.variable("DOCS_RS").is_none() {
             return Err(lacks(&name, "targets"));
         }
-        warnings.extend(target::unlisted(settings, language)?);
+        warnings.extend(target::warnings(settings, &targets, language)?);
         warnings.extend(unmatched(settings, &targets, &root, &sources));
         let include = settings.list("include").iter();
         let include = include.map(|folder| root.join(folder)).collect();

@@ -218,6 +218,46 @@ pub(super) fn targets(
     Ok(targets)
 }
 
+/// Returns warnings about the targets of a module, and about tables of targets.
+///
+/// # Errors
+///
+/// If there is no target for which a table could be.
+pub(super) fn warnings(
+    settings: &Settings,
+    targets: &[Target],
+    language: Language,
+) -> Result<Vec<String>, Error> {
+    let mut warnings = unlisted(settings, language)?;
+    warnings.extend(exclusive(targets, language));
+    Ok(warnings)
+}
+
+/// Returns warnings about targets of one processor of which only one sets a feature.
+fn exclusive(targets: &[Target], language: Language) -> Vec<String> {
+    let names = |target: &Target| -> Vec<&str> {
+        let mut names: Vec<&str> = target.id.features().map(|(name, _)| name).collect();
+        names.sort_unstable();
+        names
+    };
+    let mut warnings = Vec::new();
+    for (index, target) in targets.iter().enumerate() {
+        let mut before = targets.iter().take(index);
+        let other = before.find(|other| {
+            other.id.processor() == target.id.processor() && names(other) != names(target)
+        });
+        // OpenMP's runtime asks the images; HIP's takes the first of a bundle that fits.
+        if let Some(other) = other.filter(|_| language != Language::OpenMp) {
+            warnings.push(format!(
+                "`{}` and `{}` in `targets` exclude each other: a GPU that both fit gets any of the two. Set the same features in both \
+                 (`gfx90a:xnack-` and `gfx90a:xnack+`), or leave one out",
+                other.written, target.written
+            ));
+        }
+    }
+    warnings
+}
+
 /// Tells whether this build has each target of `language` that a layer lists.
 fn has_all_targets(settings: &Settings, language: Language) -> bool {
     let targets = settings.list("targets");
@@ -234,7 +274,7 @@ fn has_all_targets(settings: &Settings, language: Language) -> bool {
 /// # Errors
 ///
 /// If no variable can, because there is no such GPU, or none of `language`.
-pub(super) fn unlisted(settings: &Settings, language: Language) -> Result<Vec<String>, Error> {
+fn unlisted(settings: &Settings, language: Language) -> Result<Vec<String>, Error> {
     let mut warnings = Vec::new();
     // What a layer lists, a variable or a profile may leave out of this build.
     let names = settings.targets.names();
