@@ -197,7 +197,7 @@ const DESCRIPTIONS: &[Row] = &[
     ),
     (
         "images",
-        "`\"module\"`; CUDA with `rdc = false`: `\"source\"`",
+        "`\"module\"`; CUDA with `rdc = false` and several sources or host code: `\"source\"`",
         WITH_IMAGES_OF_SOURCES,
         "The sources of an image: all sources of the module, or each source by itself.",
     ),
