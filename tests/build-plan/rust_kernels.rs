@@ -434,7 +434,7 @@ fn makes_one_sysroot_whatever_package_makes_it() {
     let folder = Path::new(list).parent().unwrap().display().to_string();
     let made = package.at("made");
     let line = line.replace(&folder, &made.display().to_string());
-    let line = format!("{line} {}", package.at("core.rs").display());
+    let line = format!("{line} {})", package.at("core.rs").display());
     fs::create_dir(&made).unwrap();
     let crates = ["", "kernels"].map(|name| {
         let mut shell = Command::new("sh");

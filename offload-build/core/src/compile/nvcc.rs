@@ -121,15 +121,15 @@ impl Nvcc<'_> {
 }
 
 /// Returns the value of a macro as an argument of nvcc, which takes lists, removes a backslash in front of any character, and
-/// passes the rest in quotes to a shell (nvcc 13.0).
+/// passes the rest in quotes to a shell (nvcc 13.5 on Linux).
 fn as_nvcc_reads(value: &str) -> String {
     let mut text = String::new();
     for char in value.chars() {
         match char {
             ',' => text.push('\\'),
             // The shell removes one of two.
-            '$' | '`' => text.push_str("\\\\"),
-            '\\' => text.push_str("\\\\\\"),
+            '$' | '`' if cfg!(unix) => text.push_str("\\\\"),
+            '\\' if cfg!(unix) => text.push_str("\\\\\\"),
             _ => {}
         }
         text.push(char);
@@ -141,7 +141,8 @@ fn as_nvcc_reads(value: &str) -> String {
 #[must_use]
 pub fn special(path: &Path) -> Option<char> {
     let text = path.to_string_lossy();
-    text.chars().find(|char| "$`\\\"',".contains(*char))
+    text.chars()
+        .find(|char| cfg!(unix) && "$`\\\"',".contains(*char))
 }
 
 /// The device link of `objects` for all of `targets`: an object with the images, which registers them for all.

@@ -256,18 +256,24 @@ fn text(bytes: &[u8]) -> String {
 /// Prints the command as a POSIX shell takes it: pasted into one, the line runs the same command.
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(extras) = &self.extras {
-            if let Some(folder) = &extras.folder {
-                write!(f, "cd {} && ", Quoted(folder.as_os_str()))?;
-            }
-            for (name, value) in &extras.set {
-                write!(f, "{name}={} ", Quoted(value))?;
-            }
+        let folder = self
+            .extras
+            .as_ref()
+            .and_then(|extras| extras.folder.as_ref());
+        if let Some(folder) = folder {
+            write!(f, "(cd {} && ", Quoted(folder.as_os_str()))?;
+        }
+        for (name, value) in self.extras.iter().flat_map(|extras| &extras.set) {
+            write!(f, "{name}={} ", Quoted(value))?;
         }
         write!(f, "{}", Quoted(self.program.as_os_str()))?;
         self.args
             .iter()
-            .try_for_each(|arg| write!(f, " {}", Quoted(arg)))
+            .try_for_each(|arg| write!(f, " {}", Quoted(arg)))?;
+        match folder {
+            Some(_) => f.write_char(')'),
+            None => Ok(()),
+        }
     }
 }
 

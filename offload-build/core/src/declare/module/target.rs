@@ -249,7 +249,7 @@ fn exclusive(targets: &[Target], language: Language) -> Vec<String> {
         // OpenMP's runtime asks the images; HIP's takes the first of a bundle that fits.
         if let Some(other) = other.filter(|_| language != Language::OpenMp) {
             warnings.push(format!(
-                "`{}` and `{}` in `targets` exclude each other: a GPU that both fit gets any of the two. Set the same features in both \
+                "`{}` and `{}` in `targets` exclude each other: a GPU that both fit gets either. Set the same features in both \
                  (`gfx90a:xnack-` and `gfx90a:xnack+`), or leave one out",
                 other.written, target.written
             ));
