@@ -227,6 +227,12 @@ fn reads_the_kernels_and_sizes_of_images_between_strings() {
         findings.contains("2 device images, no findings"),
         "{findings}"
     );
+    assert!(!findings.contains("hint"), "{findings}");
+    let findings = run(&mut cargo_offload(&folder, &["verify", "data.o"]));
+    assert!(
+        findings.contains("0 device images, no findings\n  hint: pass --search-data "),
+        "{findings}"
+    );
     let missing = cargo_offload(&folder, &["extract", "data.o"])
         .output()
         .unwrap();

@@ -164,7 +164,8 @@ pub(super) fn run(line: &VerifyLine, out: &mut impl Write) -> Result<(), CargoOf
             return Ok(());
         }
         if !line.json {
-            print(&file, line.all, out).map_err(CargoOffloadError::unwritten)?;
+            let hint = line.find.hint().filter(|_| file.images == 0);
+            print(&file, line.all, hint, out).map_err(CargoOffloadError::unwritten)?;
         }
         files.push(file);
         match unopened(&found).next() {
@@ -231,11 +232,17 @@ fn unopened(found: &FileImages) -> impl Iterator<Item = &String> {
     problems.filter(move |problem| !known.iter().any(|known| problem.contains(known)))
 }
 
-fn print(file: &VerifiedFile, all: bool, out: &mut impl Write) -> io::Result<()> {
+fn print(
+    file: &VerifiedFile,
+    all: bool,
+    hint: Option<&str>,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let name = terminal(&file.file);
     let images = text::count(file.images, "device image");
     if file.findings.is_empty() {
-        return writeln!(out, "{NAME}{name}{NAME:#}: {images}, no findings");
+        writeln!(out, "{NAME}{name}{NAME:#}: {images}, no findings")?;
+        return hint.map_or(Ok(()), |hint| writeln!(out, "  hint: {hint}"));
     }
     writeln!(out, "{NAME}{name}{NAME:#}: {images}")?;
     for group in file.findings.chunk_by(|one, two| one.code == two.code) {

@@ -75,7 +75,8 @@ pub fn nearest_processor(name: &str) -> Option<&'static str> {
             .zip(name.bytes())
             .filter(|(one, other)| one != other);
         let (one, other) = pairs.next()?;
-        (known.len() == name.len() && pairs.next().is_none()).then(|| one.abs_diff(other))
+        (known.len() == name.len() && pairs.next().is_none())
+            .then(|| one.abs_diff(other.to_ascii_lowercase()))
     };
     Processor::all()
         .map(Processor::name)
@@ -119,6 +120,7 @@ mod tests {
 
     #[test]
     fn names_processors_that_are_known() {
+        assert_eq!(nearest_processor("gfx90A"), Some("gfx90a"));
         assert_eq!(nearest_processor("gfx90b"), Some("gfx90a"));
         assert_eq!(nearest_processor("gfx90z"), Some("gfx90c"));
         assert_eq!(nearest_processor("sm_81"), Some("sm_80"));
