@@ -15,7 +15,7 @@ use support::cuda_package::cuda;
 use support::package::{Package, text};
 use support::{run, tool};
 
-const TARGETS: [&str; 3] = ["gfx90a", "gfx1100", "gfx90a:sramecc-:xnack+"];
+const TARGETS: [&str; 3] = ["gfx90a", "gfx1100", "gfx908:sramecc-:xnack+"];
 
 /// Returns the images of a module in the order of [`TARGETS`].
 fn images(package: &Package, module: &str) -> [PathBuf; 3] {
