@@ -72,8 +72,8 @@ unsafe impl<T: Element> Argument for &[T] {
     }
 }
 
-/// On GPUs the pointer is a reference, so that LLVM knows that nothing writes the elements during the launch, and reads them
-/// through the cache for constants. As a reference to no element it promises no size: a slice may be empty.
+/// On GPUs the pointer is a reference. So LLVM knows that nothing writes the elements during the launch, and can read them through
+/// the read-only cache. The array has no elements, so the reference promises no size: a slice may be empty.
 // SAFETY: as on the host.
 #[cfg(any(target_arch = "amdgpu", target_arch = "nvptx64"))]
 unsafe impl<'a, T: Element> Argument for &'a [T] {

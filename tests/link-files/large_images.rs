@@ -4,7 +4,9 @@
 use std::fs::{self, File, OpenOptions};
 use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, symlink};
-use std::process::Output;
+use std::process::{Command, Output};
+
+use crate::support;
 
 use super::large_archives::{BUNDLER, MIB, OBJECT, Place, WRAPPER, errors, id};
 use offload_formats::container::elf::Elf;
@@ -135,6 +137,29 @@ fn links_large_images_in_little_memory() {
     let size = fs::metadata(place.path("output")).unwrap().len();
     assert_eq!(size, 4096 + IMAGE);
     assert_eq!(place.left(), 0);
+}
+
+/// Sections of large data are searched for images, also those that have none.
+#[test]
+fn searches_large_data_in_little_memory() {
+    let place = place();
+    let data = ".section .lrodata,\"al\",@progbits\n.zero 33554432\n";
+    place.write("data.s", data);
+    let mut cc = Command::new("cc");
+    cc.arg("-c").arg(place.path("data.s"));
+    support::run(cc.arg("-o").arg(place.path("data.o")));
+    for (command, expected) in [
+        ("inspect", "no device images"),
+        ("verify", "0 device images"),
+    ] {
+        let done = limited(&place, CARGO, &[command, "data.o"]);
+        let told = String::from_utf8_lossy(&done.stdout);
+        assert!(
+            told.contains(expected),
+            "{command}: {told} {}",
+            errors(&done)
+        );
+    }
 }
 
 #[test]

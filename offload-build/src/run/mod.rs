@@ -257,7 +257,7 @@ impl<'a> Run<'a> {
         let headers = compiler.map(|compiler| compiler.headers(reads.iter().copied()));
         let headers = headers.unwrap_or_default();
         let is_compilers = |path: &Path| headers.iter().any(|headers| path.starts_with(headers));
-        // Written now, they are newer than the start of the build script: Cargo would run it again.
+        // This build wrote its outputs after the build script started, so Cargo would run the script again.
         let outputs = made.iter().flat_map(|made| &made.outputs);
         let outputs: BTreeSet<&Path> = outputs.map(PathBuf::as_path).collect();
         let own = |path: &&Path| {

@@ -57,8 +57,8 @@ pub(crate) fn checked(
     Ok(module)
 }
 
-/// Adds a warning to each OpenMP module whose targets are not those of the first one: libomptarget 19 looks for a module's kernel in
-/// the table of another module if only that one has an image for a device. It ends the program, or starts the other's kernel.
+/// Adds a warning to each OpenMP module whose targets differ from those of the first one. On a device that only one module has an
+/// image for, libomptarget 19 ends the program at a kernel of the other module, or starts a kernel of the wrong module.
 pub(crate) fn warn_of_other_targets(modules: &mut [Module]) {
     let is_openmp = |module: &&mut Module| {
         module.language == Language::OpenMp && module.register != Register::None
@@ -74,8 +74,8 @@ pub(crate) fn warn_of_other_targets(modules: &mut [Module]) {
     let (name, expected) = (first.name.clone(), targets(first));
     for module in openmp.filter(|module| targets(module) != expected) {
         module.warnings.push(format!(
-            "modules `{name}` and `{}` have different `targets`: on a device that only one has an image for, libomptarget ends the \
-             program, or starts a wrong kernel. Set the same `targets` in both",
+            "modules `{name}` and `{}` have different `targets`: on a device that only one has an image for, libomptarget can end the \
+             program, or start a wrong kernel. Set the same `targets` in both",
             module.name
         ));
     }

@@ -17,7 +17,7 @@ const HIP_DEPENDENCIES: u32 = 19;
 /// Machine code as text, and last of all options. sccache takes what has no `-c` for no compile, and ccache puts it at the end.
 const ASSEMBLY: [&str; 3] = ["-S", "--start-no-unused-arguments", "-c"];
 
-/// Words of clang's warning of a `__managed__` variable of CUDA, of which host and device would each have one of their own.
+/// Text of clang's warning about a `__managed__` variable in CUDA (clang 19, 22). Host and device would each get a variable.
 pub const MANAGED: &str = "'managed' attribute ignored";
 
 /// Options that all compiles of one module share.

@@ -70,7 +70,7 @@ impl Sysroot<'_> {
         let command = Command::new(&self.rustc.program)
             .variable("RUSTC_BOOTSTRAP", "1")
             .without_variables(&self.rustc.removed)
-            // The folder is part of what other crates know this one by, so that packages that share a sysroot make the same one.
+            // rustc hashes its folder into the crate. From this one, all packages that share a sysroot make the same crate.
             .starting_in(self.crates())
             .args([
                 "--crate-name",
@@ -126,7 +126,7 @@ pub fn forget(sysroot: &Sysroot<'_>, kernels: &KernelCrate, folder: &Path) -> Co
 /// Starts a command of Cargo, which calls rustc with `flags` for what is not of the host, and without what Cargo's settings add for
 /// hosts: wrappers and `rustflags`.
 fn cargo(rustc: &Rustc, flags: &[String]) -> Command {
-    // The variable without separators of its own is the one that people read in errors.
+    // Errors show the command, in which spaces are easier to read.
     let (name, separator) = match flags.iter().any(|flag| flag.contains(char::is_whitespace)) {
         true => ("CARGO_ENCODED_RUSTFLAGS", "\x1f"),
         false => ("RUSTFLAGS", " "),

@@ -292,7 +292,7 @@ impl fmt::Display for Quoted<'_> {
         for char in text.chars() {
             match char {
                 '\'' => f.write_str(r"'\''")?,
-                // No terminal shows it, and none passes it on. A substitution would lose the end of a line.
+                // A terminal neither shows nor pastes it. A newline stays, because a substitution removes one at its end.
                 char if char.is_ascii_control() && char != '\n' => {
                     write!(f, r#"'"$(printf '\{:03o}')"'"#, u32::from(char))?;
                 }
