@@ -413,6 +413,10 @@ fn says_what_a_language_does_not_take() {
             "9:1: `zstd:high` is not one of `none`, `lz4`, `zlib`, `zstd`, or one of the last two with a level: `zstd:19`",
         ),
         (
+            format!("{HIP}{AMD}compress = \"zlib:10\"\n"),
+            "9:1: `zlib:10`: levels of `zlib` are 1 to 9",
+        ),
+        (
             format!("{HIP}{AMD}container = \"raw\"\ncompress = \"zlib\"\n"),
             "10:1: `compress` needs the container `bundle` or `fatbin`, found `raw`",
         ),

@@ -381,6 +381,11 @@ fn refuses_what_it_cannot_do() {
             "rocm-7.2 does not read this method",
         ),
         (
+            &["compress", "plain", "-o=x", "--method=zlib", "--level=10"],
+            1,
+            "zlib has no level 10\nhint: its levels are 1 to 9",
+        ),
+        (
             &["compress", "text", "-o", "x"],
             1,
             "text: expected an ELF file, an archive, a bundle,",

@@ -222,6 +222,42 @@ fn finds_bundles_that_the_linker_wrapper_does_not_align() {
     }
 }
 
+/// `libomptarget` loads both objects' kernels only on devices that both are compiled for.
+#[test]
+fn finds_openmp_kernels_that_one_target_lacks() {
+    let Some(clang) = tool("llvm19", &["clang-19"]) else {
+        return;
+    };
+    let folder = Folder::new();
+    let compile = |name: &str, targets: &str| {
+        let region = "#pragma omp target map(tofrom: x[0:1])";
+        let source = format!("void {name}(int *x) {{\n{region}\n  x[0]++;\n}}\n");
+        put(&folder, &format!("{name}.c"), &source);
+        let targets = format!("--offload-arch={targets}");
+        let flags = ["-O1", "-fPIC", "-fopenmp", "-nogpulib", "-c", &targets];
+        done(
+            &folder,
+            &clang,
+            &[&flags[..], &[&format!("{name}.c")]].concat(),
+        );
+    };
+    let linked = || {
+        let ours = Path::new(env!("CARGO_BIN_EXE_offload-link"));
+        done(&folder, ours, &["-shared", "a.o", "b.o", "-o", "lib.so"]);
+        text(&cargo_offload(&folder, &["verify", "lib.so"]).stdout)
+    };
+    compile("a", "gfx90a,gfx906");
+    compile("b", "gfx906");
+    let said = linked();
+    let expected = "no image for `gfx90a` defines 1 of 2 kernels, such as `__omp_offloading_";
+    assert!(said.contains(expected), "{said}");
+    assert!(said.contains("_b_l2`\n"), "{said}");
+    assert_eq!(codes(&folder, "lib.so"), ["OFF407"]);
+    compile("a", "gfx906");
+    linked();
+    assert_eq!(codes(&folder, "lib.so"), [""; 0]);
+}
+
 /// A macro that is not defined removes the kernels of `sm_80`.
 const CUDA: &str = "
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900 || defined(WITH_80)

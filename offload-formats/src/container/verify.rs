@@ -7,6 +7,7 @@
 //! | `containers.rs` | compression and its hash, duplicate and conflicting entries, alignment |
 //! | `hip.rs` | entry IDs and tables, as HIP's runtime looks for them |
 //! | `image.rs` | an image: its ELF headers, its target, its kernels |
+//! | `openmp.rs` | kernels that OpenMP images for one target have and others lack |
 //! | `program.rs` | a linked host file: wrappers, kernels that it registers, device code that no runtime reads |
 //! | `codes.rs` | the code, severity and texts of each finding |
 //!
@@ -19,6 +20,7 @@ mod finding;
 mod hip;
 mod host_file;
 mod image;
+mod openmp;
 mod program;
 
 use std::ops::Range;

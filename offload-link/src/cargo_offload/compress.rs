@@ -147,9 +147,16 @@ impl CompressLine {
                 return Err(unread_method(runtime));
             }
         }
+        let method = method.unwrap_or(best);
+        if let Some(level) = self.level.filter(|level| !method.levels().contains(level)) {
+            let last = *method.levels().end();
+            return Err(CargoOffloadError::new(format_args!(
+                "{method} has no level {level}\nhint: its levels are 1 to {last}"
+            )));
+        }
         Ok(Compression {
             version,
-            method: method.unwrap_or(best),
+            method,
             level: self.level,
             ..Compression::default()
         })

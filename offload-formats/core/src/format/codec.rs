@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::io::{self, BufRead, Read, Write};
 use std::num::NonZeroU32;
 
@@ -42,6 +43,15 @@ impl Method {
         match self {
             Self::Zlib => "zlib",
             Self::Zstd => "zstd",
+        }
+    }
+
+    /// Returns the levels that the method has, from the fastest to the smallest output.
+    #[must_use]
+    pub fn levels(self) -> RangeInclusive<i32> {
+        match self {
+            Self::Zlib => 1..=9,
+            Self::Zstd => 1..=22,
         }
     }
 

@@ -230,6 +230,12 @@ codes! {
     "The image is an ELF file as CUDA 13 writes it, and CUDA 12.9 for sm_100 and later. libomptarget before LLVM 21.1.2 \
      does not load it: the program runs the region on the host, or stops.",
     "Build with CUDA 12 for processors before sm_100, or with LLVM 21.1.2 or later and its libomptarget.";
+
+    OtherTargets "OFF407" Warning,
+    "OpenMP kernels that images for one target lack",
+    "The modules or packages of this program were built for different targets. On a device that only some of them have an image \
+     for, libomptarget 19 ends the program, or starts a kernel of another module.",
+    "Set the same `targets` in all OpenMP modules of the program.";
 }
 
 impl FindingCode {

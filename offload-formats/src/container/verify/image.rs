@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::checked::HIP_SECTION;
 use super::codes::FindingCode;
 use super::finding::{FindingPlace, Findings};
+use super::openmp::OpenMpKernels;
 use crate::container::Standing;
 use crate::container::cubin::is_ignored_by_libomptarget;
 use crate::container::elf::{Elf, SymbolPlace, SymbolTable};
@@ -27,6 +28,8 @@ pub(super) struct ImageKernels {
     pub(super) images: usize,
     /// False if an image cannot tell its kernels, such as bitcode, or was not read.
     pub(super) is_complete: bool,
+    /// Those of OpenMP, by target.
+    pub(super) openmp: OpenMpKernels,
     /// Containers and targets of images with kernels.
     with_kernels: (BTreeSet<FindingPlace>, BTreeSet<String>),
     /// Container, target and place of each image without kernels.
@@ -39,6 +42,7 @@ impl Default for ImageKernels {
             names: BTreeSet::new(),
             images: 0,
             is_complete: true,
+            openmp: OpenMpKernels::default(),
             with_kernels: Default::default(),
             without_kernels: Vec::new(),
         }
@@ -207,7 +211,10 @@ impl<'d, R: ReadAt<'d>> CheckedImage<'_, R> {
             // OpenMP calls functions in images for CPUs by their names.
             Some(ImageForm::HostElf) => {
                 match symbol_names(self.data, self.range.clone()) {
-                    Some(names) => kernels.names.extend(names),
+                    Some(names) => {
+                        kernels.openmp.add(self.image, &names);
+                        kernels.names.extend(names);
+                    }
                     None => kernels.is_complete = false,
                 }
                 return;
@@ -235,6 +242,7 @@ impl<'d, R: ReadAt<'d>> CheckedImage<'_, R> {
             let image = (container, target, self.place());
             kernels.without_kernels.push(image);
         }
+        kernels.openmp.add(self.image, &names);
         kernels.names.extend(names);
     }
 
@@ -281,9 +289,9 @@ fn truncation<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<String> {
 }
 
 /// Returns the names of symbols in an ELF image for a CPU.
-fn symbol_names<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<BTreeSet<String>> {
+fn symbol_names<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<Vec<String>> {
     let elf = Elf::parse(data, range).ok()?;
-    let mut names = BTreeSet::new();
+    let mut names = Vec::new();
     for table in [SymbolTable::All, SymbolTable::Dynamic] {
         let symbols = elf.symbols(table).ok()?;
         let defined = symbols

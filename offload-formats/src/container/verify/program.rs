@@ -59,6 +59,9 @@ pub(super) fn check<'d, R: ReadAt<'d>>(
     if !kernels.is_complete {
         return;
     }
+    let names = wanted.iter().map(HostKernel::shown);
+    let names: Vec<&str> = names.collect();
+    kernels.openmp.report_differences(&names, findings);
     let defined: BTreeSet<&str> = kernels.names.iter().map(|name| plain(name)).collect();
     for kernel in &wanted {
         let is_known = |name: &String| defined.contains(name.as_str()) || is_of_one_processor(name);

@@ -69,6 +69,13 @@ impl ImageCompression {
         }
         let family = Family::of(Path::new(settings.text("compiler").unwrap_or_default()));
         let is_of_nvcc = has_host_code && family == Family::Nvcc;
+        if let Some((method, Some(level))) = how.of_bundle() {
+            let levels = method.levels();
+            if !levels.contains(&level) {
+                let (first, last) = (levels.start(), levels.end());
+                return wrong(format!("`{text}`: levels of `{method}` are {first} to {last}"));
+            }
+        }
         match how {
             Self::Zstd(Some(_)) if is_of_nvcc => wrong(format!(
                 "`{text}`: `nvcc` has no levels\nhint: write `zstd`"
