@@ -81,6 +81,66 @@ fn links_device_libraries_that_kernels_call() {
     assert!(symbols.contains(" t __ocml_sin_f64"), "{symbols}");
 }
 
+/// Target regions may call what is on the host only, such as a BLAS. Host code calls it, too.
+#[test]
+fn links_libraries_of_the_host_into_images_for_cpus() {
+    const TARGET: &str = "x86_64-unknown-linux-gnu";
+    let keys = format!("sources = [\"kernels/*.c\"]\ntargets = [\"{TARGET}\"]\n");
+    let Some(package) = Package::new(&keys) else {
+        return;
+    };
+    let library = |value: i32| {
+        package.put("sum.c", &format!("int sum(void) {{ return {value}; }}\n"));
+        let mut cc = Command::new("cc");
+        support::run(
+            cc.args(["-O1", "-fPIC", "-c", "sum.c"])
+                .current_dir(package.at("")),
+        );
+        fs::create_dir_all(package.at("libraries")).unwrap();
+        let mut ar = Command::new("ar");
+        support::run(
+            ar.args(["rcs", "libraries/libsum.a", "sum.o"])
+                .current_dir(package.at("")),
+        );
+    };
+    library(0x1234);
+    package.put(
+        "kernels/k.c",
+        "int sum(void);\nint run(int x) {\n#pragma omp target map(tofrom : x)\n  x += sum();\n  return x;\n}\n",
+    );
+    let error = package.fails(&mut script(&package, None));
+    assert!(
+        error.contains("hint: `link = [\"foo\"]` links a library of the host;"),
+        "{error}"
+    );
+    package.put(
+        "Cargo.toml",
+        &format!("{}{keys}link = [\"sum\"]\n", support::package::MANIFEST),
+    );
+    let build = || {
+        let mut script = script(&package, None);
+        let output = script.env("LIBRARY_PATH", package.at("libraries")).output();
+        let said = text(&output.unwrap());
+        let (symbols, code) = listing(&image(&package, TARGET));
+        assert!(symbols.contains(" T sum\n"), "{symbols}");
+        (said, code)
+    };
+    let (said, code) = build();
+    assert!(code.contains("$0x1234"), "{code}");
+    let folder = package.at("libraries");
+    for line in [
+        "cargo::rustc-link-lib=sum\n".to_owned(),
+        format!("cargo::rustc-link-search=native={}\n", folder.display()),
+        format!("cargo::rerun-if-changed={}/libsum.a\n", folder.display()),
+    ] {
+        assert!(said.contains(&line), "{said}");
+    }
+    // A library that changes is linked again.
+    library(0x4321);
+    let (_, code) = build();
+    assert!(code.contains("$0x4321"), "{code}");
+}
+
 #[test]
 fn keeps_images_that_call_no_library() {
     let Some(package) = package() else {

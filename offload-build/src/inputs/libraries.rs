@@ -21,7 +21,23 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// The libraries that the device links of a module take, read once.
-pub(crate) struct Libraries(ByName<Result<Vec<Rc<Library>>, Error>>);
+pub(crate) struct Libraries(ByName<Result<TargetLibraries, Error>>);
+
+/// The libraries of one target, in the order of the link.
+#[derive(Default)]
+pub(crate) struct TargetLibraries {
+    /// Libraries of device code.
+    pub(crate) device: Vec<Rc<Library>>,
+    /// Libraries of the host, which the image for a CPU links as programs do.
+    host: Vec<HostLibrary>,
+}
+
+/// A library without device code.
+pub(crate) struct HostLibrary {
+    pub(crate) name: String,
+    /// The archive, if it is in a folder that was searched.
+    pub(crate) path: Option<PathBuf>,
+}
 
 impl Libraries {
     /// Finds and reads the libraries for each target of `module`. An error counts when that target's link is planned.
@@ -36,8 +52,27 @@ impl Libraries {
             }
         };
         let mut of_target = |target: &Target| {
-            let paths = paths(module, target)?.into_iter();
-            paths.map(&mut library).collect()
+            let mut linked = TargetLibraries::default();
+            for path in &target.libraries.archives {
+                linked.device.push(library(path.clone())?);
+            }
+            for name in &target.libraries.link {
+                let found = match find(module, target, name)? {
+                    Some(path) => Some(library(path)?),
+                    None if target.triple.is_cpu() => None,
+                    None => return Err(not_found(module, target, name)),
+                };
+                let is_hosts =
+                    |library: &Rc<Library>| library.images.is_empty() && target.triple.is_cpu();
+                match found {
+                    Some(library) if !is_hosts(&library) => linked.device.push(library),
+                    other => linked.host.push(HostLibrary {
+                        name: name.clone(),
+                        path: other.map(|library| library.path.clone()),
+                    }),
+                }
+            }
+            Ok(linked)
         };
         let targets = module.targets.iter();
         Self(
@@ -47,12 +82,20 @@ impl Libraries {
         )
     }
 
-    /// Returns the libraries for one of the module's targets, in the order of the link.
+    /// Returns the libraries of device code for one of the module's targets.
     pub(crate) fn of_target(&self, target: &Target) -> Result<&[Rc<Library>], Error> {
         match self.0.get(&target.written) {
-            Some(Ok(libraries)) => Ok(libraries),
+            Some(Ok(libraries)) => Ok(&libraries.device),
             Some(Err(error)) => Err(BuildPart::Inputs.coded()(Error::new(error))),
             None => Ok(&[]),
+        }
+    }
+
+    /// Returns the host's libraries that the image for `target` links.
+    pub(crate) fn of_host(&self, target: &Target) -> &[HostLibrary] {
+        match self.0.get(&target.written) {
+            Some(Ok(libraries)) => &libraries.host,
+            _ => &[],
         }
     }
 }
@@ -150,45 +193,38 @@ impl fmt::Display for Library {
     }
 }
 
-/// The files of `archives`, and for each library of `link` the one that is for the target.
-fn paths(module: &Module, target: &Target) -> Result<Vec<PathBuf>, Error> {
-    let mut paths = target.libraries.archives.clone();
-    for name in &target.libraries.link {
-        let names = names(name, target);
-        let folders = module
-            .library_dirs
-            .iter()
-            .flat_map(|folder| [folder.join("libdevice"), folder.clone()]);
-        let candidates = folders.flat_map(|folder| {
-            names
-                .iter()
-                .map(move |name| folder.join(name))
-                .collect::<Vec<_>>()
-        });
-        let mut found = None;
-        for path in candidates {
+/// Finds the library of `link` that is for the target.
+fn find(module: &Module, target: &Target, name: &str) -> Result<Option<PathBuf>, Error> {
+    let names = names(name, target);
+    let folders = module
+        .library_dirs
+        .iter()
+        .flat_map(|folder| [folder.join("libdevice"), folder.clone()]);
+    for folder in folders {
+        for name in &names {
+            let path = folder.join(name);
             if readable::is_file(&path)? {
-                found = Some(path);
-                break;
+                return Ok(Some(path));
             }
         }
-        paths.push(found.ok_or_else(|| {
-            let folders: Vec<String> = module
-                .library_dirs
-                .iter()
-                .map(|folder| folder.display().to_string())
-                .collect();
-            Error::new(format_args!(
-                "module `{}`: no library `{name}` for `{}` (searched: {} in {})\n\
-                 hint: set LIBRARY_PATH to the folders of libraries",
-                module.name,
-                target.written,
-                names.join(", "),
-                folders.join(", ")
-            ))
-        })?);
     }
-    Ok(paths)
+    Ok(None)
+}
+
+fn not_found(module: &Module, target: &Target, name: &str) -> Error {
+    let folders: Vec<String> = module
+        .library_dirs
+        .iter()
+        .map(|folder| folder.display().to_string())
+        .collect();
+    Error::new(format_args!(
+        "module `{}`: no library `{name}` for `{}` (searched: {} in {})\n\
+         hint: set LIBRARY_PATH to the folders of libraries",
+        module.name,
+        target.written,
+        names(name, target).join(", "),
+        folders.join(", ")
+    ))
 }
 
 /// Returns the file names that a link for `target` looks for, then the archive of bundles.

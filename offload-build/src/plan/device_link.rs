@@ -23,8 +23,8 @@ use offload_build_core::process::search::NotFound;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-const CRATES_HINT: &str = "device functions of other crates are found when offload-link is Cargo's linker: \
-    it links the device code of all crates together";
+const CRATES_HINT: &str = "`link = [\"foo\"]` links a library of the host; device functions of other crates are found when offload-link is \
+    Cargo's linker: it links the device code of all crates together";
 const GPU_HINT: &str = "for a function of the C library, install LLVM with its C library for GPUs (`lib/amdgcn-amd-amdhsa/libc.a`, \
     `lib/nvptx64-nvidia-cuda/libc.a` beside clang; no Debian package has it), and `define = { NDEBUG = true }` leaves `assert` out; device \
     functions of other crates are found when offload-link is Cargo's linker";
@@ -118,7 +118,10 @@ impl Context<'_> {
         source: Option<&SourceName>,
         output: &Path,
     ) -> Result<Task, NotFound> {
-        let files = inputs.iter().map(|input| input.path().to_owned()).collect();
+        let of_host = self.libraries.of_host(target).iter();
+        let of_host = of_host.filter_map(|library| library.path.as_deref());
+        let files = inputs.iter().map(DeviceInput::path).chain(of_host);
+        let files = files.map(Path::to_owned).collect();
         let is_object = |input: &DeviceInput| matches!(input, DeviceInput::Object(_));
         let finish = match target.triple.is_amdgpu() && inputs.iter().any(is_object) {
             true => Finish::JoinNotes,
@@ -134,7 +137,7 @@ impl Context<'_> {
         };
         let is_cpu = target.triple.is_cpu();
         let host_libraries = match is_cpu {
-            true => self.compiler.host_libraries(module)?,
+            true => self.host_libraries(module, target)?,
             false => Vec::new(),
         };
         let sysroot = self.compiler.sysroot.as_ref().filter(|_| is_cpu);
@@ -187,6 +190,25 @@ impl Context<'_> {
             environment: self.variables.to_owned(),
             hints: self.symbol_hints(module, target),
         })
+    }
+
+    /// Returns the options for the host's libraries that the image for a CPU calls.
+    fn host_libraries(&self, module: &Module, target: &Target) -> Result<Vec<OsString>, NotFound> {
+        let named = self.libraries.of_host(target);
+        let own = self.compiler.host_libraries(module)?;
+        if named.is_empty() {
+            return Ok(own);
+        }
+        let folders = module.library_dirs.iter().map(|folder| {
+            let mut option = OsString::from("-L");
+            option.push(folder);
+            option
+        });
+        let named = named
+            .iter()
+            .map(|library| format!("-l{}", library.name).into());
+        let start = std::iter::once("-Wl,--as-needed".into()).chain(folders);
+        Ok(start.chain(named).chain(own).collect())
     }
 
     /// Returns what `flags` say about the code that the device link makes of bitcode.

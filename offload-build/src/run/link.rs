@@ -24,7 +24,8 @@ pub(crate) fn libraries(module: &Module, built: &Prepared) -> Vec<String> {
     let is_cpp = module.has_host_code && module.has_cpp();
     let cpp = built.host.cpp_library().filter(|_| is_cpp);
     let names = runtime.map(|(_, library)| library).chain(cpp);
-    names.map(str::to_owned).collect()
+    let own = built.host_libraries.iter().map(String::as_str);
+    own.chain(names).map(str::to_owned).collect()
 }
 
 /// The libraries of the modules, then, once, what they need.
@@ -33,6 +34,10 @@ pub(crate) fn tell_what_to_link(
     out: &Path,
     finished: &[(&Module, Prepared)],
 ) -> Result<(), Error> {
+    let search = |folder: &Path| {
+        let folder = format!("native={}", folder.display());
+        environment.tell("rustc-link-search", folder);
+    };
     for (module, built) in finished {
         for target in &built.targets {
             environment.tell("rustc-cfg", target.cfg_name());
@@ -40,6 +45,13 @@ pub(crate) fn tell_what_to_link(
         if module.has_host_code {
             let library = format!("static:+whole-archive={}_offload", built.unique);
             environment.tell("rustc-link-lib", library);
+            for library in &built.host_libraries {
+                environment.tell("rustc-link-lib", library);
+            }
+            let folders = module.library_dirs.iter();
+            folders
+                .filter(|_| !built.host_libraries.is_empty())
+                .for_each(|folder| search(folder));
         } else if built.links_images {
             // The generated file names their symbols: without a reference they are left out.
             let library = format!("static={}_offload", built.unique);
@@ -50,10 +62,6 @@ pub(crate) fn tell_what_to_link(
     if !needs.any(|(module, built)| module.has_host_code || built.links_images) {
         return Ok(());
     }
-    let search = |folder: &Path| {
-        let folder = format!("native={}", folder.display());
-        environment.tell("rustc-link-search", folder);
-    };
     search(out);
     let mut told: Vec<&[&str]> = Vec::new();
     let runtimes = finished.iter();

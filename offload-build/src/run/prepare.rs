@@ -30,6 +30,8 @@ pub(crate) struct Prepared {
     /// True if Rust links images of a module without host code.
     pub(crate) links_images: bool,
     pub(crate) registration: Registrar,
+    /// Names of the host's libraries that images for CPUs link, and so the host code of the same sources.
+    pub(crate) host_libraries: Vec<String>,
 }
 
 impl Prepared {
@@ -120,6 +122,7 @@ pub(crate) fn prepare(
             unique,
             links_images,
             registration: Registrar::Module,
+            host_libraries: Vec::new(),
         });
     }
     let machine =
@@ -132,6 +135,7 @@ pub(crate) fn prepare(
     let numbers =
         numbers.filter_map(|source| Some((source.clone(), file_numbers::number(source)?)));
     let shared = shared_folder(out, &host.triple);
+    let libraries = Libraries::of(module);
     let context = Context {
         shared: shared.as_deref(),
         compiler: &machine.compiler,
@@ -149,7 +153,7 @@ pub(crate) fn prepare(
         unique: &unique,
         images: library.as_ref(),
         deferred: machine.registration == Registrar::LastLink,
-        libraries: &Libraries::of(module),
+        libraries: &libraries,
         device_tools: &machine.device_tools,
         has_lld: machine.has_lld,
         device_libraries: &machine.device_libraries,
@@ -163,6 +167,7 @@ pub(crate) fn prepare(
         return Err(BuildPart::Machine.coded()(error));
     }
     Ok(Prepared {
+        host_libraries: host_libraries(&libraries, &targets),
         plan,
         targets,
         registration: machine.registration,
@@ -171,6 +176,17 @@ pub(crate) fn prepare(
         unique,
         links_images,
     })
+}
+
+/// Returns the names of the host's libraries that images for some of the targets link.
+fn host_libraries(libraries: &Libraries, targets: &[Target]) -> Vec<String> {
+    let mut once: Vec<String> = Vec::new();
+    for library in targets.iter().flat_map(|target| libraries.of_host(target)) {
+        if !once.contains(&library.name) {
+            once.push(library.name.clone());
+        }
+    }
+    once
 }
 
 /// Checks the paths that compiles get: nvcc passes them to a shell, and could compile other files.

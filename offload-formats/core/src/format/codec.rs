@@ -2,9 +2,9 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::ops::RangeInclusive;
 use std::io::{self, BufRead, Read, Write};
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
 
 use super::bytes::{Cursor, ReadAt};
 

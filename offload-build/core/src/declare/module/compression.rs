@@ -73,7 +73,9 @@ impl ImageCompression {
             let levels = method.levels();
             if !levels.contains(&level) {
                 let (first, last) = (levels.start(), levels.end());
-                return wrong(format!("`{text}`: levels of `{method}` are {first} to {last}"));
+                return wrong(format!(
+                    "`{text}`: levels of `{method}` are {first} to {last}"
+                ));
             }
         }
         match how {
