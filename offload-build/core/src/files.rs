@@ -5,6 +5,7 @@ use offload_formats_core::format::pieces::{self, Piece, PieceSource};
 use offload_formats_core::format::unpacked::Scratch;
 use offload_formats_core::md5::Md5;
 use std::fs;
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, BufRead, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -93,12 +94,16 @@ pub fn write_from(path: &Path, reader: impl Read) -> io::Result<()> {
     })
 }
 
-/// Returns what keeps unpacked data: a file in the folder for temporary files, which has no name once it is open.
+/// Returns what keeps unpacked data: a file in the folder for temporary files, which has no name once it is open. Nobody else
+/// can guess the name or read the file.
 pub fn scratch() -> Scratch {
     Scratch::new(|| {
         for count in 0_u64.. {
-            let path = std::env::temp_dir().join(format!("offload-build-{count}.unpacked"));
+            let number = RandomState::new().hash_one(count);
+            let path = std::env::temp_dir().join(format!("offload-build-{number:016x}.unpacked"));
             let mut options = fs::OpenOptions::new();
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             match options.read(true).write(true).create_new(true).open(&path) {
                 Ok(file) => {
                     fs::remove_file(&path)?;
@@ -228,13 +233,20 @@ pub fn real_path(path: &Path) -> Option<PathBuf> {
 
 /// `name`, or where file systems would refuse it with an extension, its end behind a hash of all of it.
 pub fn short_name(name: &str) -> String {
-    const LONGEST: usize = 160;
-    if name.len() <= LONGEST {
-        return name.to_owned();
+    match name.len() <= LONGEST_NAME {
+        true => name.to_owned(),
+        false => behind_hash(name.as_bytes(), name),
     }
-    let hash = Md5::digest(name);
+}
+
+/// Largest length of a name in bytes.
+const LONGEST_NAME: usize = 160;
+
+/// `name`, or its end, behind a hash of what it stands for.
+pub fn behind_hash(of: &[u8], name: &str) -> String {
+    let hash = Md5::digest(of);
     let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    let mut start = name.len() - LONGEST + digits.len() + 1;
+    let mut start = (name.len() + digits.len() + 1).saturating_sub(LONGEST_NAME);
     while !name.is_char_boundary(start) {
         start += 1;
     }

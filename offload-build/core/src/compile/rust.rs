@@ -137,6 +137,7 @@ fn cargo(rustc: &Rustc, flags: &[String]) -> Command {
         .variable("RUSTC_WORKSPACE_WRAPPER", "")
         .variable(name, flags.join(separator))
         .without_variables(&rustc.removed)
+        .linking_programs()
 }
 
 /// Returns the options by which Cargo builds in a folder, with nothing elsewhere: the outer Cargo holds a lock of its own

@@ -22,7 +22,7 @@ const SCRUBBED: [&str; 9] = [
     "COLLECT_NO_DEMANGLE",
 ];
 
-/// Set for every program that is started: below it a linker wrapper only passes on what it is given.
+/// Set for every program that is started, except Cargo: below it a linker wrapper only passes on what it is given.
 pub const GUARD: &str = "OFFLOAD_LINK_ACTIVE";
 
 /// An external program with its arguments.
@@ -64,6 +64,8 @@ struct Extras {
     refused_warning: Option<&'static str>,
     /// The folder in which it starts, if not that of this process.
     folder: Option<PathBuf>,
+    /// True if it links programs of its own, perhaps with a linker wrapper.
+    links_programs: bool,
 }
 
 impl Command {
@@ -89,6 +91,13 @@ impl Command {
     #[must_use]
     pub fn starting_in(mut self, folder: PathBuf) -> Self {
         self.extras.get_or_insert_default().folder = Some(folder);
+        self
+    }
+
+    /// This command, which links programs of its own, as Cargo does: a linker wrapper below it works as ever.
+    #[must_use]
+    pub fn linking_programs(mut self) -> Self {
+        self.extras.get_or_insert_default().links_programs = true;
         self
     }
 
@@ -233,7 +242,14 @@ impl Command {
                 process.current_dir(folder);
             }
         }
-        process.env(GUARD, "1");
+        match self
+            .extras
+            .as_ref()
+            .is_some_and(|extras| extras.links_programs)
+        {
+            true => process.env_remove(GUARD),
+            false => process.env(GUARD, "1"),
+        };
         process
     }
 }
@@ -494,6 +510,10 @@ mod tests {
         assert_eq!(removed.len(), SCRUBBED.len());
         let guard = process.get_envs().find(|(name, _)| *name == GUARD);
         assert_eq!(guard, Some((OsStr::new(GUARD), Some(OsStr::new("1")))));
+        // Cargo may link proc macros with the linker wrapper.
+        let process = Command::new("cargo").linking_programs().process();
+        let guard = process.get_envs().find(|(name, _)| *name == GUARD);
+        assert_eq!(guard, Some((OsStr::new(GUARD), None)));
     }
 
     #[test]

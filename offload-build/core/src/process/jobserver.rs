@@ -99,6 +99,14 @@ impl Jobs {
     }
 }
 
+/// Returns the device and inode of a pipe; `None` if the file is no pipe.
+#[cfg(target_os = "linux")]
+fn pipe(path: &str) -> Option<(u64, u64)> {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let data = std::fs::metadata(path).ok()?;
+    data.file_type().is_fifo().then(|| (data.dev(), data.ino()))
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()
@@ -133,6 +141,11 @@ impl Server {
                 (path(read)?, path(write)?)
             }
         };
+        // make closes the descriptors of commands that it takes for no make (4.3, without `+`), and then their numbers are
+        // those of files that this process opened.
+        if pipe(&read)? != pipe(&write)? {
+            return None;
+        }
         let mut options = OpenOptions::new();
         options.custom_flags(NONBLOCK);
         Some(Self {
@@ -263,5 +276,33 @@ mod tests {
             peak(&Jobs::new(Some("--jobserver-auth=fifo:/nonexistent"), 2)),
             2
         );
+    }
+
+    /// make 4.3 names descriptors that it closed; files of this process may have their numbers.
+    #[test]
+    fn takes_no_file_for_a_pipe() {
+        use std::os::fd::AsRawFd;
+        let path = std::env::temp_dir().join(format!("offload-input-{}", std::process::id()));
+        std::fs::write(&path, "tokens").unwrap();
+        let input = OpenOptions::new().read(true).write(true).open(&path);
+        let input = input.unwrap();
+        let jobs = |read: &File, write: &File| {
+            let (read, write) = (read.as_raw_fd(), write.as_raw_fd());
+            Jobs::new(Some(&format!("-j4 --jobserver-auth={read},{write}")), 2)
+        };
+        let (server, fifo, _) = server("descriptors");
+        let (other, second, _) = self::server("another");
+        assert!(matches!(jobs(&server, &server), Jobs::Server(_)));
+        for (read, write) in [
+            (&input, &input),
+            (&server, &input),
+            (&input, &server),
+            (&server, &other),
+        ] {
+            assert!(matches!(jobs(read, write), Jobs::Count(2)));
+        }
+        for path in [path, fifo, second] {
+            std::fs::remove_file(path).unwrap();
+        }
     }
 }
