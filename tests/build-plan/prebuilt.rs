@@ -61,6 +61,13 @@ fn takes_ptx_and_cubins_out_of_fat_binaries() {
     // By themselves, and out of a fat binary, of which one is like another.
     builds("\"images/k.ptx\", \"images/k.cubin\"", &names);
     assert!(images(&package) == plain);
+    // Cargo runs the script again if a source without an image for a target gets one.
+    let told = builds("\"images/k.ptx\", \"images/k.cubin\"", &["sm_90"]);
+    for name in ["k.ptx", "k.cubin"] {
+        let path = package.at("images").join(name);
+        let line = format!("cargo::rerun-if-changed={}\n", path.display());
+        assert!(told.contains(&line), "{told}");
+    }
     for source in ["plain", "two"] {
         fs::remove_dir_all(package.at(OUT)).unwrap();
         builds(&format!("\"images/{source}.fatbin\""), &names);

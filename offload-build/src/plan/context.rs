@@ -23,6 +23,7 @@ use offload_build_core::process::command::Command;
 use offload_build_core::process::launcher::{Launched, Launcher, Start};
 use offload_formats::escape::Colors;
 use offload_formats::md5::Md5;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 pub(crate) const LAUNCH_HINT: &str = "kernels that launch kernels need NVIDIA's compiler and linker: set `compiler = \"nvcc\"` and \
@@ -537,14 +538,24 @@ impl Context<'_> {
     }
 }
 
-/// A name for the files made from `source`: its path in the package, in one word.
+/// A name for the files made from `source`: its path in the package, in one word. Different paths have different ones.
 pub(crate) fn stem(root: &Path, source: &Path) -> String {
-    let relative = source
-        .strip_prefix(root)
-        .unwrap_or(source)
-        .to_string_lossy();
+    let relative = source.strip_prefix(root).unwrap_or(source);
+    let text = relative.to_string_lossy();
+    let name = text.replace('-', "--").replace(['/', '\\'], "-");
+    // `a-/b` and `a/-b` would be one word, and so would names in which a letter is replaced.
+    let is_clear = |part: &OsStr| {
+        let part = part.to_str();
+        part.is_some_and(|part| {
+            !part.starts_with('-') && !part.ends_with('-') && !part.contains('\\')
+        })
+    };
+    let name = match relative.iter().all(is_clear) {
+        true => files::short_name(&name),
+        false => files::behind_hash(relative.as_os_str().as_encoded_bytes(), &name),
+    };
     // The dot goes as well: the text after the last one is replaced by each file's own extension.
-    files::short_name(&relative.replace('-', "--").replace(['/', '\\'], "-")) + "."
+    name + "."
 }
 
 #[cfg(test)]
@@ -565,5 +576,14 @@ mod tests {
         assert_ne!(one, two);
         let wide = name(&"ä/".repeat(200));
         assert!(wide.len() <= 161, "{wide}");
+    }
+
+    #[test]
+    fn gives_each_path_a_name_of_its_own() {
+        let paths = ["k/a-/b.c", "k/a/-b.c", "k/a--/b.c", "k-a---b.c", "k/a-b.c"];
+        let names = paths.map(|source| stem(Path::new("/p"), &Path::new("/p").join(source)));
+        let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
+        assert_eq!(distinct.len(), paths.len(), "{names:?}");
+        assert!(names[0].ends_with("-k-a---b.c."), "{names:?}");
     }
 }

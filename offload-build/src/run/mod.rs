@@ -18,6 +18,7 @@ use crate::steps::digests::Digests;
 use crate::steps::step::Made;
 use execute::{Outcome, execute};
 use link::tell_what_to_link;
+use offload_build_core::declare::language::Language;
 use offload_build_core::declare::layers::Declared;
 use offload_build_core::declare::module::{Missing, Module, Target};
 use offload_build_core::environment::Environment;
@@ -253,6 +254,7 @@ impl<'a> Run<'a> {
         // The compiler's own headers change with it. Not all of its prefix: in `/usr` there are packages, too.
         let compiler = built.machine.as_ref().map(|machine| &machine.compiler);
         let reads = made.iter().flat_map(|made| &made.inputs);
+        let reads = reads.chain(unused_images(module));
         let reads = sorted(reads.map(PathBuf::as_path));
         let headers = compiler.map(|compiler| compiler.headers(reads.iter().copied()));
         let headers = headers.unwrap_or_default();
@@ -326,6 +328,14 @@ fn clean_artifacts(out: &Path, artifacts: &[&Path]) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Lists the sources of prebuilt images: one that has none for a target today may get one.
+fn unused_images(module: &Module) -> &[PathBuf] {
+    match module.language {
+        Language::Prebuilt => &module.sources,
+        _ => &[],
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::inputs::rust_scan;
 use crate::inputs::source_scan::{self, Scan};
 use crate::run::unique::unique;
 use crate::steps::archive::write_library;
+use crate::steps::task::depfile;
 use offload_build_core::declare::language::{ImageSources, Language};
 use offload_build_core::declare::module::Module;
 use offload_build_core::declare::skipped::Skipped;
@@ -32,6 +33,11 @@ pub(crate) fn build(
     reason: &str,
 ) -> Result<(), Error> {
     environment.tell("rustc-cfg", "offload_stub");
+    let read = module.sources.iter().chain(&module.watched);
+    read.for_each(|path| environment.watch(path));
+    let crates = module.kernel_crate.iter();
+    let folders = crates.filter_map(|kernels| kernels.source.parent());
+    folders.for_each(|folder| environment.watch(folder));
     if module.has_host_code {
         let host = Host::of(environment)?;
         let unique = unique(environment, module)?;
@@ -188,8 +194,13 @@ fn host_library(
             let has_openmp = String::from_utf8_lossy(&text).contains("omp.h");
             uses_openmp |= has_openmp;
             let object = folder.join(format!("{number}.o"));
+            let depfile = folder.join(format!("{number}.d"));
             let command = cc.compile(module, source, has_openmp, &object);
+            let command = command.args(["-MMD", "-MF"]).arg(&depfile);
             command.run().map_err(failed)?;
+            let headers = fs::read_to_string(&depfile).map_err(error::io(&depfile))?;
+            let headers = depfile::parse(&headers).into_iter();
+            headers.for_each(|path| environment.watch(Path::new(&path)));
             objects.push(object);
         }
     } else {
