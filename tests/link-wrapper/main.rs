@@ -15,6 +15,7 @@ mod support;
 
 mod archive_bad_input;
 mod device_links;
+mod host_members;
 mod linker_bad_input;
 mod linker_behaviours;
 mod linker_bundles;

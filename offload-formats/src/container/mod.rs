@@ -44,6 +44,7 @@ pub mod embed;
 pub mod fatbin;
 mod fields;
 mod find;
+mod gnu_lto;
 #[cfg(feature = "tools")]
 pub mod inventory;
 pub mod kernels;
@@ -65,4 +66,4 @@ pub use find::{
 pub use macho::MachOError;
 #[doc(inline)]
 pub use offload_formats_core::settings::decompression_limit;
-pub use symbols::{SymbolsError, definitions, symbols};
+pub use symbols::{SymbolsError, definitions, dynamic_symbols, symbols};

@@ -9,7 +9,8 @@ use object::read::coff::{CoffBigFile, CoffFile, CoffHeader, Symbol, SymbolTable}
 use std::fmt;
 use std::ops::Range;
 
-use super::elf::{self, Binding, Elf, ElfError, SymbolPlace};
+use super::elf::{self, Binding, Elf, ElfError, ElfSymbol, SymbolPlace};
+use super::gnu_lto;
 use crate::format::bitcode;
 use object::ReadRef;
 
@@ -68,22 +69,44 @@ pub fn symbols<'d, R: ReadAt<'d>>(
     Ok(symbols)
 }
 
+/// `SHN_COMMON`.
+const COMMON: u16 = 0xfff2;
+
 fn of_elf<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<GlobalSymbol<'d>>, ElfError> {
-    let symbols = Elf::parse(data, range)?.symbols(elf::SymbolTable::All)?;
-    let global = symbols
-        .iter()
-        .filter(|symbol| symbol.binding != Binding::Local);
-    let symbols = global.map(|symbol| {
-        let mut found = GlobalSymbol::undefined(symbol.name);
-        found.defined = symbol.place != SymbolPlace::Undefined;
-        found.weak = symbol.binding == Binding::Weak;
-        found.hidden = symbol.hidden;
-        found
-    });
-    Ok(symbols.collect())
+    let elf = Elf::parse(data, range)?;
+    let symbols = elf.symbols(elf::SymbolTable::All)?;
+    let symbols = symbols.iter().filter_map(global);
+    Ok(symbols.chain(gnu_lto::symbols(&elf)?).collect())
+}
+
+/// Lists the global symbols that the ELF file in a range of `data` has for the dynamic linker, as a shared library does.
+///
+/// # Errors
+///
+/// Fails if the file is damaged.
+pub fn dynamic_symbols<'d, R: ReadAt<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<GlobalSymbol<'d>>, SymbolsError> {
+    let symbols = Elf::parse(data, range).and_then(|elf| elf.symbols(elf::SymbolTable::Dynamic));
+    let symbols = symbols.map_err(SymbolsError::Elf)?;
+    Ok(symbols.iter().filter_map(global).collect())
+}
+
+/// Returns a symbol of an ELF file, if other files see it.
+fn global<'d>(symbol: &ElfSymbol<'d>) -> Option<GlobalSymbol<'d>> {
+    if symbol.binding == Binding::Local {
+        return None;
+    }
+    let mut found = GlobalSymbol::undefined(symbol.name);
+    found.defined = symbol.place != SymbolPlace::Undefined;
+    found.weak = symbol.binding == Binding::Weak;
+    found.hidden = symbol.hidden;
+    found.common = symbol.place == SymbolPlace::Other(COMMON);
+    Some(found)
 }
 
 fn of_coff<'d, R: ReadRef<'d>, H: CoffHeader>(
@@ -106,6 +129,7 @@ fn of_coff<'d, R: ReadRef<'d>, H: CoffHeader>(
         };
         let mut found = GlobalSymbol::undefined(symbol.name(table.strings())?);
         (found.defined, found.weak) = (defined, weak);
+        found.common = defined && !weak && symbol.section_number() == IMAGE_SYM_UNDEFINED;
         symbols.push(found);
     }
     Ok(symbols)

@@ -84,6 +84,7 @@ const VISIBILITY: u32 = 3;
 const HIDDEN: u32 = 1;
 const UNDEFINED: u32 = 1 << 3;
 const WEAK: u32 = 1 << 4;
+const COMMON: u32 = 1 << 5;
 const GLOBAL: u32 = 1 << 10;
 const FORMAT_SPECIFIC: u32 = 1 << 11;
 
@@ -278,6 +279,7 @@ impl<'d> Table<'d> {
                     defined: flags & UNDEFINED == 0,
                     weak: flags & WEAK != 0,
                     hidden: flags & VISIBILITY == HIDDEN,
+                    common: flags & COMMON != 0,
                 });
             }
         }
@@ -303,6 +305,7 @@ struct BitcodeGlobal {
     defined: bool,
     weak: bool,
     hidden: bool,
+    common: bool,
 }
 
 /// Codes of a module's records.
@@ -351,6 +354,7 @@ impl BitcodeModule {
                 // Weak, link-once and weak-undefined linkage, in both numberings.
                 weak: matches!(linkage, 1 | 4 | 7 | 10 | 11 | 16..=19),
                 hidden: record.field(visibility) == 1,
+                common: linkage == 8,
             });
         }
     }
@@ -376,6 +380,7 @@ impl BitcodeModule {
                     defined: global.defined,
                     weak: global.weak,
                     hidden: global.hidden,
+                    common: global.common,
                 });
             }
         }

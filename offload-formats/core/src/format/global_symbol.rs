@@ -12,6 +12,8 @@ pub struct GlobalSymbol<'d> {
     pub weak: bool,
     /// The symbol is not visible outside of the linked file.
     pub hidden: bool,
+    /// Common storage, as of Fortran's `COMMON`: a definition that gives way to one with a value.
+    pub common: bool,
 }
 
 impl<'d> GlobalSymbol<'d> {
@@ -24,6 +26,7 @@ impl<'d> GlobalSymbol<'d> {
             defined: false,
             weak: false,
             hidden: false,
+            common: false,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use offload_build::tools::Quoted;
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use crate::cargo_offload::error::CargoOffloadError;
@@ -139,7 +140,7 @@ pub(crate) fn new(line: &NewLine, out: &mut impl Write) -> Result<(), CargoOfflo
         }
     }
     manifest.write()?;
-    let folder = line.path.display();
+    let folder = Quoted(line.path.as_os_str());
     let next = if line.lib { "test" } else { "run" };
     writeln!(out, "Next: cd {folder} && cargo {next}").map_err(CargoOffloadError::unwritten)
 }
@@ -231,7 +232,13 @@ struct Manifest {
     document: DocumentMut,
     /// Name of the package.
     package: String,
+    /// What a line ends with, and what stands before the first: the document does not keep them.
+    line_end: &'static str,
+    mark: &'static str,
 }
+
+/// The mark of UTF-8 with which some editors begin files.
+const MARK: &str = "\u{feff}";
 
 impl Manifest {
     fn read(folder: &Path) -> Result<Self, CargoOffloadError> {
@@ -253,6 +260,14 @@ impl Manifest {
             path,
             document,
             package,
+            line_end: match text.contains("\r\n") {
+                true => "\r\n",
+                false => "\n",
+            },
+            mark: match text.starts_with(MARK) {
+                true => MARK,
+                false => "",
+            },
         })
     }
 
@@ -309,7 +324,14 @@ impl Manifest {
     }
 
     fn write(&self) -> Result<(), CargoOffloadError> {
-        write(&self.path, &self.document.to_string())
+        write(&self.path, &self.text())
+    }
+
+    fn text(&self) -> String {
+        let text = self.document.to_string();
+        let text = text.strip_prefix(MARK).unwrap_or(&text);
+        let lines = text.replace("\r\n", "\n").replace('\n', self.line_end);
+        format!("{}{lines}", self.mark)
     }
 }
 
@@ -367,7 +389,26 @@ mod tests {
             path: PathBuf::from("Cargo.toml"),
             document: text.parse().unwrap(),
             package: "pack".to_owned(),
+            line_end: "\n",
+            mark: "",
         }
+    }
+
+    #[test]
+    fn keeps_the_ends_of_lines_and_the_mark_at_the_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("Cargo.toml");
+        let text = "\u{feff}[package]\r\nname = \"pack\" # c\r\n";
+        std::fs::write(&path, text).unwrap();
+        let mut manifest = Manifest::read(folder.path()).unwrap();
+        manifest.add(&templates::C, &REGISTRY).unwrap();
+        manifest.write().unwrap();
+        let new = std::fs::read_to_string(&path).unwrap();
+        assert!(new.starts_with(text), "{new:?}");
+        assert!(
+            new.lines().count() > 6 && new.matches('\n').count() == new.matches("\r\n").count(),
+            "{new:?}"
+        );
     }
 
     const REGISTRY: SourceOption = SourceOption {

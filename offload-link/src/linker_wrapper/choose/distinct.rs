@@ -9,6 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::images::Image;
 use offload_formats::format::bytes::ReadAt;
+use offload_formats::names::OffloadKind;
 
 /// Images that were added.
 #[derive(Default)]
@@ -16,8 +17,8 @@ pub(crate) struct Distinct<'a> {
     alike: HashMap<Key<'a>, Vec<KnownImages<'a>>>,
 }
 
-/// Triple, processor, size and [`sample`] of an image.
-type Key<'a> = (&'a str, &'a str, u64, u64);
+/// Offload kind, triple, processor, size and [`sample`] of an image. Each kind registers its own images.
+type Key<'a> = (OffloadKind, &'a str, &'a str, u64, u64);
 
 struct KnownImages<'a> {
     image: &'a Image,
@@ -29,7 +30,8 @@ impl<'a> Distinct<'a> {
     /// Adds an image. If an equal one was added before, returns that one.
     pub(crate) fn add(&mut self, image: &'a Image) -> Result<Option<&'a Image>, LinkError> {
         let sample = sample(image)?;
-        let key = (&*image.triple, &*image.processor, image.size(), sample);
+        let target = (&*image.triple, &*image.processor);
+        let key = (image.offload_kind, target.0, target.1, image.size(), sample);
         let alike = self.alike.entry(key).or_default();
         let mut same = alike.iter().map(|known| known.image);
         if let Some(same) = same.find(|known| known.is_same_place(image)) {

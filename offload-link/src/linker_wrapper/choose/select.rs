@@ -31,6 +31,7 @@ use crate::linker_wrapper::inputs::file::{InputFile, Inputs, UnitKind};
 use crate::linker_wrapper::inputs::images::Image;
 use crate::linker_wrapper::inputs::symbols::Symbols;
 use crate::linker_wrapper::line::arguments::Arguments;
+use crate::linker_wrapper::line::elf_linker::ElfLinker;
 use crate::linker_wrapper::report::fates::{Fate, NOT_IN_LINK, Report};
 
 /// The images of the inputs, and their groups for device links.
@@ -49,11 +50,12 @@ impl Images {
         inputs: &Inputs,
         arguments: &Arguments,
         rules: Rules,
+        linker: impl Fn() -> ElfLinker,
         report: &mut Report,
     ) -> Result<Self, LinkError> {
         let limit = arguments.options.max_decompressed_size()?;
         let mut images = Image::all(inputs, limit, report)?;
-        let linked_units = linked_units(inputs, &images, arguments, report)?;
+        let linked_units = linked_units(inputs, &images, arguments, linker, report)?;
         let selection = Selection {
             images: &images,
             indexed: indexed(inputs, &images)?,
@@ -291,7 +293,8 @@ impl Selection<'_> {
         let mut fates = Vec::new();
         for (index, image) in self.images.iter().enumerate() {
             if image.in_archive {
-                let key = (&image.from, &image.triple, &image.processor, image.size());
+                let target = (&image.triple, &image.processor);
+                let key = (image.offload_kind, &image.from, target, image.size());
                 let others = seen.entry(key).or_default();
                 let mut same = None;
                 for other in others.iter() {

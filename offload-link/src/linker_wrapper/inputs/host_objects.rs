@@ -24,6 +24,13 @@ pub(crate) fn symbols(blocks: &Blocks, unit: &Unit) -> Option<Names> {
     Some(Names::of(&symbols))
 }
 
+/// Returns the symbols of a shared library; `None` if they cannot be read.
+pub(crate) fn shared_symbols(blocks: &Blocks) -> Option<Names> {
+    let data = blocks.apart();
+    let symbols = container::dynamic_symbols(&data, 0..blocks.size()).ok()?;
+    Some(Names::of(&symbols))
+}
+
 /// Tells whether a unit calls a runtime's registration: then its images are linked already.
 pub(crate) fn registers(blocks: &Blocks, unit: &Unit) -> bool {
     let symbols = symbols(blocks, unit).unwrap_or_default();

@@ -3,14 +3,17 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+
+use offload_formats::container::elf::Machine;
 
 use crate::files::Opened;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::host;
-use crate::platform::{self, is_absent};
+use crate::platform::{self, FileExt as _, is_absent};
 
 /// Folders that a driver's linker searches by default.
 const DEFAULT_DIRS: &[&str] = &["/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
@@ -18,6 +21,8 @@ const DEFAULT_DIRS: &[&str] = &["/usr/local/lib", "/lib64", "/usr/lib64", "/lib"
 /// Folders to search: those of the command line, then those that a driver adds.
 pub(crate) struct Search {
     dirs: Vec<PathBuf>,
+    /// Number of those that the command line and linker scripts name.
+    named: usize,
     family: Family,
 }
 
@@ -49,7 +54,10 @@ impl Search {
     pub(crate) fn new(arguments: &Arguments) -> Self {
         let root = arguments.sysroot.as_deref().unwrap_or(OsStr::new(""));
         let mut dirs = named_dirs(arguments);
+        let named = dirs.len();
         if arguments.position == Position::Driver {
+            // gcc takes them for folders of libraries, too.
+            dirs.extend(arguments.prefixes.iter().map(PathBuf::from));
             if let Some(list) = std::env::var_os("LIBRARY_PATH") {
                 dirs.extend(std::env::split_paths(&list));
             }
@@ -74,12 +82,19 @@ impl Search {
         }
         Self {
             dirs,
+            named,
             family: arguments.family,
         }
     }
 
-    /// Finds and opens the file for `-l<name>`; on COFF hosts also an input without a folder. A missing file is left
-    /// to the host linker's error.
+    /// Adds a folder that a linker script names, which is searched after those of the command line.
+    pub(crate) fn add(&mut self, folder: PathBuf) {
+        self.dirs.insert(self.named, folder);
+        self.named += 1;
+    }
+
+    /// Finds and opens the file for `-l<name>`; on COFF hosts also an input without a folder. Files of another machine than
+    /// `host` are passed over, as GNU ld and gold do it. A missing file is left to the host linker's error.
     ///
     /// # Errors
     ///
@@ -88,6 +103,7 @@ impl Search {
         &self,
         name: &OsStr,
         only_static: bool,
+        host: Option<Machine>,
     ) -> Result<Option<(PathBuf, File)>, LinkError> {
         let here = PathBuf::new();
         let mut dirs: Vec<&PathBuf> = self.dirs.iter().collect();
@@ -113,10 +129,14 @@ impl Search {
                 })
                 .collect(),
         };
+        let is_for_another = |file: &File| {
+            host.is_some_and(|host| machine_of(file).is_some_and(|of| of != host.number))
+        };
         for dir in dirs {
             for name in &names {
                 let path = dir.join(Path::new(name));
                 match Opened::open(&path) {
+                    Ok(file) if is_for_another(&file) => {}
                     Ok(file) => return Ok(Some((path, file))),
                     Err(problem) if is_absent(&problem) || is_closed(dir, &problem) => {}
                     Err(problem) => return Err(LinkError::unopened(&path, &problem)),
@@ -125,6 +145,46 @@ impl Search {
         }
         Ok(None)
     }
+}
+
+/// Returns the machine of a library: that of its ELF header, or of the first object of an archive.
+fn machine_of(file: &File) -> Option<u16> {
+    const ARCHIVE: &[u8] = b"!<arch>\n";
+    /// Size in bytes of a member's header, and where its size is in decimal digits.
+    const HEADER: u64 = 60;
+    const SIZE: Range<usize> = 48..58;
+    /// Members before the first object: an index, long names, metadata.
+    const MOST: usize = 4;
+    let elf = |offset| {
+        let mut bytes = [0; 20];
+        file.read_exact_at(&mut bytes, offset).ok()?;
+        let machine = [bytes[18], bytes[19]];
+        bytes.starts_with(b"\x7fELF").then(|| match bytes[5] {
+            2 => u16::from_be_bytes(machine),
+            _ => u16::from_le_bytes(machine),
+        })
+    };
+    let mut start = [0; ARCHIVE.len()];
+    file.read_exact_at(&mut start, 0).ok()?;
+    if start != ARCHIVE {
+        return elf(0);
+    }
+    let mut offset = ARCHIVE.len() as u64;
+    for _ in 0..MOST {
+        let mut header = [0; HEADER as usize];
+        file.read_exact_at(&mut header, offset).ok()?;
+        let content = offset.checked_add(HEADER)?;
+        if let Some(machine) = elf(content) {
+            return Some(machine);
+        }
+        let size: u64 = std::str::from_utf8(&header[SIZE])
+            .ok()?
+            .trim()
+            .parse()
+            .ok()?;
+        offset = content.checked_add(size)?.checked_next_multiple_of(2)?;
+    }
+    None
 }
 
 /// Tells whether no process may read the folder; then the host linker finds nothing there, either.
@@ -150,7 +210,7 @@ mod tests {
         };
         let args = [format!("--host-triple={triple}"), folder].map(OsString::from);
         let arguments = Arguments::parse(args.to_vec(), "offload-ld").unwrap();
-        let found = Search::new(&arguments).find(name.as_ref(), only_static);
+        let found = Search::new(&arguments).find(name.as_ref(), only_static, None);
         let (path, _) = found.unwrap()?;
         Some(path.file_name()?.to_str()?.to_owned())
     }

@@ -8,7 +8,11 @@ use std::path::PathBuf;
 use crate::platform::os_string;
 
 /// First words of linker scripts. Other texts are not scripts: a compiler driver also has sources as inputs.
-const COMMANDS: [&[u8]; 13] = [
+const COMMANDS: [&[u8]; 17] = [
+    b"INCLUDE",
+    b"PROVIDE",
+    b"PROVIDE_HIDDEN",
+    b"STARTUP",
     b"INPUT",
     b"GROUP",
     b"OUTPUT_FORMAT",
@@ -33,6 +37,10 @@ pub(crate) enum ScriptInput {
     BelowRoot(PathBuf),
     /// A name after `-l`.
     Library(OsString),
+    /// A script that stands in this place.
+    Script(PathBuf),
+    /// A folder of libraries.
+    Folder(PathBuf),
 }
 
 impl ScriptInput {
@@ -52,10 +60,17 @@ impl ScriptInput {
 /// Lists the inputs that a linker script names, in order; `None` if the text is not a linker script.
 pub(crate) fn inputs(text: &[u8]) -> Option<Vec<ScriptInput>> {
     let mut words = Words { rest: text };
-    let mut word = words.next().filter(|first| COMMANDS.contains(first))?;
+    let mut word = words.next()?;
+    if !COMMANDS.contains(&word) && !is_assignment(word, words.rest) {
+        return None;
+    }
     let mut inputs = Vec::new();
     loop {
-        let names_inputs = matches!(word, b"INPUT" | b"GROUP");
+        let command = word;
+        if command == b"INCLUDE" {
+            let path = words.next().map(|path| os_string(path.to_vec()).into());
+            inputs.extend(path.map(ScriptInput::Script));
+        }
         let Some(next) = words.next() else {
             return Some(inputs);
         };
@@ -65,11 +80,14 @@ pub(crate) fn inputs(text: &[u8]) -> Option<Vec<ScriptInput>> {
         }
         let mut depth = 1;
         for word in words.by_ref() {
-            match word {
-                b"(" | b"{" => depth += 1,
-                b")" | b"}" => depth -= 1,
-                b"AS_NEEDED" => {}
-                _ if names_inputs => inputs.push(ScriptInput::of(word)),
+            match (word, command) {
+                (b"(" | b"{", _) => depth += 1,
+                (b")" | b"}", _) => depth -= 1,
+                (b"AS_NEEDED", _) => {}
+                (_, b"INPUT" | b"GROUP" | b"STARTUP") => inputs.push(ScriptInput::of(word)),
+                (_, b"SEARCH_DIR") => {
+                    inputs.push(ScriptInput::Folder(os_string(word.to_vec()).into()));
+                }
                 _ => {}
             }
             if depth == 0 {
@@ -77,6 +95,18 @@ pub(crate) fn inputs(text: &[u8]) -> Option<Vec<ScriptInput>> {
             }
         }
     }
+}
+
+/// Tells whether `first` and `rest` begin with `symbol = value`, which no source of C does.
+fn is_assignment(first: &[u8], rest: &[u8]) -> bool {
+    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.$".contains(byte);
+    let name = first.iter().take_while(|byte| is_letter(byte)).count();
+    let rest = match first.get(name..) {
+        Some([]) => rest.trim_ascii_start(),
+        after => after.unwrap_or_default(),
+    };
+    let is_name = name > 0 && !first[0].is_ascii_digit();
+    is_name && rest.starts_with(b"=") && !rest.starts_with(b"==")
 }
 
 /// Words, quoted or not, and brackets.
@@ -148,6 +178,15 @@ mod tests {
                 vec![file("a.o")],
             ),
             ("ENTRY(main) ENTRY", Vec::new()),
+            (
+                "foo = 1; SEARCH_DIR(/opt/lib)\nINCLUDE more.ld INPUT(a.o)",
+                vec![
+                    ScriptInput::Folder("/opt/lib".into()),
+                    ScriptInput::Script("more.ld".into()),
+                    file("a.o"),
+                ],
+            ),
+            ("_end=.;STARTUP(crt.o)", vec![file("crt.o")]),
         ] {
             assert_eq!(inputs(text.as_bytes()), Some(expected), "{text}");
         }
@@ -157,6 +196,9 @@ mod tests {
             "/* a",
             "\"",
             "\"GROUP",
+            "a == b",
+            "int a = 1;",
+            "=",
             "#include <a.h>\nINPUT(a)",
         ] {
             assert_eq!(inputs(text.as_bytes()), None, "{text}");

@@ -15,7 +15,7 @@ use offload_formats::container::elf::{Elf, Machine};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadAt;
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -81,7 +81,7 @@ impl Scan<'_> {
                 only_static,
                 by_letter,
                 ..
-            } => match self.search().find(name, *only_static)? {
+            } => match self.find(name, *only_static)? {
                 Some((path, file)) => {
                     let only_static = *only_static;
                     let at = FileItem {
@@ -104,9 +104,19 @@ impl Scan<'_> {
         }
     }
 
-    fn search(&mut self) -> &Search {
+    fn search(&mut self) -> &mut Search {
         let arguments = self.arguments;
         self.search.get_or_insert_with(|| Search::new(arguments))
+    }
+
+    /// Finds the library after `-l` that is for the host.
+    fn find(
+        &mut self,
+        name: &OsStr,
+        only_static: bool,
+    ) -> Result<Option<(PathBuf, File)>, LinkError> {
+        let host = self.inputs.host.filter(|_| self.arguments.family.is_elf());
+        self.search().find(name, only_static, host)
     }
 
     fn file(&mut self, path: PathBuf, file: File, at: FileItem) -> Result<(), LinkError> {
@@ -165,21 +175,26 @@ impl Scan<'_> {
             return Ok(());
         }
         let found = match name {
-            ScriptInput::Library(name) => self.search().find(name, at.only_static)?,
+            ScriptInput::Folder(folder) => {
+                self.search().add(folder.clone());
+                return Ok(());
+            }
+            ScriptInput::Library(name) => self.find(name, at.only_static)?,
             ScriptInput::File(path) | ScriptInput::BelowRoot(path) if is_shared(path) => None,
             ScriptInput::BelowRoot(path) => {
                 let mut whole = self.arguments.sysroot.clone().unwrap_or_default();
                 whole.push(path);
                 opened(whole.into())?
             }
-            ScriptInput::File(path) => {
+            ScriptInput::File(path) | ScriptInput::Script(path) => {
                 let mut exact = OsString::from(":");
                 exact.push(path);
-                match opened(path.clone())? {
+                // GNU ld and lld look beside the script first.
+                match opened(script.with_file_name(path))? {
                     Some(found) => Some(found),
-                    None => match self.search().find(&exact, at.only_static)? {
+                    None => match opened(path.clone())? {
                         Some(found) => Some(found),
-                        None => opened(script.with_file_name(path))?,
+                        None => self.find(&exact, at.only_static)?,
                     },
                 }
             }

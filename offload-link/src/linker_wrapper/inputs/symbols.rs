@@ -1,9 +1,10 @@
 //! Finds the archive members that the host link loads.
 //!
-//! An archive member is linked if it defines an undefined symbol of a linked object. Linkers differ in how often they
-//! search an archive again; here order does not matter, so every member that any linker would load is included.
+//! An archive member is linked if it defines an undefined symbol of a linked object. If several define it, linkers differ in
+//! which they load ([`Search`]); where only one does, order does not matter, so that a member counts that any linker would load.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 
 use offload_formats::format::global_symbol::GlobalSymbol;
 
@@ -16,6 +17,8 @@ pub(crate) struct Symbols<'d> {
     pub visible: Vec<&'d [u8]>,
     /// Undefined symbols that are not weak; archives are searched for them.
     pub undefined: Vec<&'d [u8]>,
+    /// Those defined symbols that are common storage; archives are searched for definitions with a value.
+    pub common: Vec<&'d [u8]>,
 }
 
 /// Copied symbols, so that nothing else of the object stays in memory.
@@ -31,6 +34,7 @@ pub(crate) struct Names {
 enum Standing {
     Visible,
     Hidden,
+    Common,
     Undefined,
 }
 
@@ -39,6 +43,7 @@ impl Names {
         let mut names = Self::default();
         for symbol in symbols {
             let standing = match symbol {
+                symbol if symbol.common => Standing::Common,
                 symbol if symbol.defined && symbol.hidden => Standing::Hidden,
                 symbol if symbol.defined => Standing::Visible,
                 symbol if symbol.weak => continue,
@@ -61,8 +66,13 @@ impl Names {
                 continue;
             }
             symbols.defined.push(name);
-            if *standing == Standing::Visible {
-                symbols.visible.push(name);
+            match standing {
+                Standing::Visible => symbols.visible.push(name),
+                Standing::Common => {
+                    symbols.visible.push(name);
+                    symbols.common.push(name);
+                }
+                _ => {}
             }
         }
         symbols
@@ -70,16 +80,80 @@ impl Names {
 }
 
 /// An object or archive member, which is linked as a whole.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Candidate<'a> {
     /// Symbols that it defines for others.
     pub defined: Vec<&'a [u8]>,
     /// Set if it is linked whatever its symbols.
     pub always: bool,
+    /// Place of its file on the command line.
+    pub place: usize,
+    /// Last place at which a linker that goes on from file to file searches it.
+    pub last: usize,
+}
+
+/// The way in which a linker finds the definition of a symbol that several archive members define.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Search {
+    /// The first on the command line: lld, mold.
+    First,
+    /// The first in the archives that follow the reference: GNU ld, gold.
+    Following,
+}
+
+/// The archive members and objects that define a symbol.
+struct Providers<'a> {
+    first: HashMap<&'a [u8], usize>,
+    /// Of a symbol with several, the others in order.
+    others: HashMap<&'a [u8], Vec<usize>>,
+}
+
+impl<'a> Providers<'a> {
+    fn of(candidates: &[Candidate<'a>]) -> Self {
+        let mut first: HashMap<&[u8], usize> = HashMap::new();
+        let mut others: HashMap<&[u8], Vec<usize>> = HashMap::new();
+        for (index, candidate) in candidates.iter().enumerate() {
+            for name in &candidate.defined {
+                let known = *first.entry(name).or_insert(index);
+                if known == index {
+                    continue;
+                }
+                // A candidate that is always linked has priority over earlier ones.
+                match (candidates[known].always, candidate.always) {
+                    (true, _) => {}
+                    (false, true) => {
+                        first.insert(name, index);
+                        others.remove(name);
+                    }
+                    (false, false) => others.entry(name).or_default().push(index),
+                }
+            }
+        }
+        Self { first, others }
+    }
+
+    /// Removes the symbol, because a second use of the name changes nothing, and returns what is linked for it.
+    fn take(
+        &mut self,
+        name: &[u8],
+        from: usize,
+        candidates: &[Candidate<'_>],
+        search: &impl Fn() -> Search,
+    ) -> Option<usize> {
+        let first = self.first.remove(name)?;
+        let Some(others) = self.others.remove(name) else {
+            return Some(first);
+        };
+        let follows = |index: &&usize| candidates[**index].last >= from;
+        if follows(&&first) || search() == Search::First {
+            return Some(first);
+        }
+        Some(others.iter().find(follows).copied().unwrap_or(first))
+    }
 }
 
 /// Returns which of `candidates` are linked if `roots` must be defined. `undefined` passes the undefined symbols of a
-/// linked candidate to its second argument; it is called once for each of them.
+/// linked candidate to its second argument; it is called once for each of them. `search` is called if the answer depends on it.
 ///
 /// # Errors
 ///
@@ -87,27 +161,28 @@ pub(crate) struct Candidate<'a> {
 pub(crate) fn linked<'r, E>(
     candidates: &[Candidate<'_>],
     roots: impl IntoIterator<Item = &'r [u8]>,
+    search: impl Fn() -> Search,
     mut undefined: impl FnMut(usize, &mut dyn FnMut(&[u8])) -> Result<(), E>,
 ) -> Result<Vec<bool>, E> {
-    let mut providers: HashMap<&[u8], usize> = HashMap::new();
-    for (index, candidate) in candidates.iter().enumerate() {
-        for name in &candidate.defined {
-            // A candidate that is always linked has priority over earlier ones.
-            let first = providers.entry(name).or_insert(index);
-            if candidate.always && !candidates[*first].always {
-                *first = index;
-            }
-        }
-    }
+    let mut providers = Providers::of(candidates);
+    // In the order in which a linker goes through the files.
+    let mut waiting: BinaryHeap<Reverse<(usize, usize)>> = BinaryHeap::new();
+    let roots = roots.into_iter();
+    let roots = roots.filter_map(|name| providers.take(name, 0, candidates, &search));
+    let roots = roots.map(|index| Reverse((candidates[index].place, index)));
+    waiting.extend(roots);
     let always = candidates.iter().enumerate();
     let always = always.filter(|(_, candidate)| candidate.always);
-    let mut waiting: Vec<usize> = always.map(|(index, _)| index).collect();
-    // Removed, because a second use of the name changes nothing.
-    waiting.extend(roots.into_iter().filter_map(|name| providers.remove(name)));
+    waiting.extend(always.map(|(index, candidate)| Reverse((candidate.place, index))));
     let mut taken = vec![false; candidates.len()];
-    while let Some(index) = waiting.pop() {
+    while let Some(Reverse((place, index))) = waiting.pop() {
         if !std::mem::replace(&mut taken[index], true) {
-            undefined(index, &mut |name| waiting.extend(providers.remove(name)))?;
+            undefined(index, &mut |name| {
+                let found = providers.take(name, place, candidates, &search);
+                waiting.extend(
+                    found.map(|index| Reverse((candidates[index].place.max(place), index))),
+                );
+            })?;
         }
     }
     Ok(taken)
@@ -121,8 +196,8 @@ mod tests {
         let names = |list: &[&'d str]| list.iter().map(|name| name.as_bytes()).collect();
         Symbols {
             defined: names(defined),
-            visible: Vec::new(),
             undefined: names(undefined),
+            ..Symbols::default()
         }
     }
 
@@ -132,15 +207,21 @@ mod tests {
             .map(|(always, symbols)| Candidate {
                 defined: symbols.defined.clone(),
                 always: *always,
+                ..Candidate::default()
             })
             .collect();
         let roots = roots.iter().map(|root| root.as_bytes());
         let mut read = Vec::new();
-        let taken = linked(&candidates, roots, |index, want| {
-            read.push(index);
-            list[index].1.undefined.iter().for_each(|name| want(name));
-            Ok::<(), ()>(())
-        });
+        let taken = linked(
+            &candidates,
+            roots,
+            || Search::First,
+            |index, want| {
+                read.push(index);
+                list[index].1.undefined.iter().for_each(|name| want(name));
+                Ok::<(), ()>(())
+            },
+        );
         let taken = taken.unwrap();
         // The undefined symbols of the others are never read.
         read.sort_unstable();

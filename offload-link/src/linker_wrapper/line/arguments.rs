@@ -5,6 +5,7 @@
 //! marks and the insertions. A response file without changes is passed on by its own name.
 
 use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::linker_wrapper::error::LinkError;
@@ -57,6 +58,14 @@ pub(crate) struct Arguments {
     pub sysroot: Option<OsString>,
     /// Symbols that must be defined.
     pub roots: Vec<OsString>,
+    /// Folders after a driver's `-B`.
+    pub prefixes: Vec<OsString>,
+    /// The first `--undefined-glob`.
+    pub root_pattern: Option<OsString>,
+    /// Symbols after `--wrap`.
+    pub wrapped: Vec<OsString>,
+    /// Ranges of items between `--start-group` and `--end-group`.
+    pub groups: Vec<Range<usize>>,
     pub relocatable: bool,
     /// The last `-fuse-ld=` or `--ld-path=`.
     pub chosen_linker: Option<OsString>,
@@ -85,6 +94,8 @@ pub(crate) enum Item {
         path: PathBuf,
         /// When its parts are loaded.
         load: Load,
+        /// Set if an object before it is an object that is always linked.
+        takes_objects: bool,
         token: usize,
     },
     /// A library named by `-l`.
@@ -211,6 +222,12 @@ impl Arguments {
             Family::Coff => Quoting::Windows,
             _ => Quoting::Gnu,
         }
+    }
+
+    /// Returns the last place at which the linker searches an archive that is an item of the host link.
+    pub(crate) fn end_of_group(&self, item: usize) -> usize {
+        let group = self.groups.iter().find(|group| group.contains(&item));
+        group.map_or(item, |group| group.end - 1)
     }
 
     /// Returns the path of the output.

@@ -163,11 +163,26 @@ pub(crate) enum Host {
     Relocatable,
     /// A symbol that must be defined, which loads archive members.
     Root,
+    /// A symbol, and an expression whose symbols must be defined.
+    DefSym,
+    /// Symbols that must be defined, by a pattern.
+    RootPattern,
+    /// A symbol whose references lead to `__wrap_` and its name.
+    Wrap,
+    /// Language of a driver's inputs that follow, of which `none` is that of their extension.
+    InputLanguage,
+    /// Format of the inputs that follow, of which `binary` is data.
+    Format,
+    /// Archives that are searched until nothing else is found.
+    StartGroup,
+    EndGroup,
     /// Only the libraries on the command line.
     NoLibraries,
     FuseLd,
     LdPath,
     Target,
+    /// A folder of a driver's programs and libraries.
+    Prefix,
     /// One argument for the linker.
     Xlinker,
     /// The command links nothing: `-c`, `-E`, `-S`, `-###`, and questions such as `--version`.
@@ -207,16 +222,36 @@ pub(crate) const LD: &[Opt<Host>] = &[
     host(Host::Relocatable, &["r", "relocatable", "i"], Spelling::Flag),
     host(Host::Root, &["u", "e"], Spelling::Letter),
     host(Host::Root, &["undefined", "require-defined", "entry", "init", "fini"], Spelling::Value),
+    host(Host::Format, &["b"], Spelling::Letter),
+    host(Host::Format, &["format"], Spelling::Value),
+    host(Host::DefSym, &["defsym"], Spelling::Value),
+    host(Host::RootPattern, &["undefined-glob"], Spelling::Value),
+    host(Host::Wrap, &["wrap"], Spelling::Value),
+    host(Host::StartGroup, &["start-group", "("], Spelling::Flag),
+    host(Host::EndGroup, &["end-group", ")"], Spelling::Flag),
     host(Host::NoLink, &["version", "help"], Spelling::Flag),
-    host(Host::Value, &["T", "m", "z", "h", "y", "A", "b", "c", "F", "f", "G", "I", "P", "R", "Y", "a"], Spelling::Letter),
+    host(Host::Value, &["T", "m", "z", "h", "y", "A", "c", "F", "f", "G", "I", "P", "R", "Y", "a"], Spelling::Letter),
     host(Host::Value, &[
-        "soname", "dynamic-linker", "plugin", "plugin-opt", "rpath-link", "Map", "defsym", "wrap", "version-script",
-        "dynamic-list", "script", "default-script", "dT", "format", "oformat", "just-symbols", "auxiliary", "filter",
+        "soname", "dynamic-linker", "plugin", "plugin-opt", "rpath-link", "Map", "version-script",
+        "dynamic-list", "script", "default-script", "dT", "oformat", "just-symbols", "auxiliary", "filter",
         "assert", "trace-symbol", "retain-symbols-file", "section-start", "Tbss", "Tdata", "Ttext", "Ttext-segment",
         "Trodata-segment", "Tldata-segment", "hash-style", "hash-size", "dependency-file", "image-base", "sort-section",
         "exclude-libs", "export-dynamic-symbol", "export-dynamic-symbol-list", "audit", "depaudit", "architecture",
-        "mri-script", "print-map-file", "spare-dynamic-tags", "task-link", "undefined-glob", "symbol-ordering-file",
-        "call-graph-ordering-file", "thread-count", "mllvm", "flavor", "out-implib",
+        "mri-script", "print-map-file", "spare-dynamic-tags", "task-link", "symbol-ordering-file",
+        "call-graph-ordering-file", "thread-count", "mllvm", "flavor", "out-implib", "ignore-unresolved-symbol",
+        "unresolved-symbols", "error-handling-script", "orphan-handling", "compress-debug-sections", "max-cache-size",
+        "version-exports-section", "gpsize", "ctf-share-types", "keep-unique", "section-ordering-file", "icf-iterations",
+        "hash-bucket-empty-fraction", "incremental-base", "rosegment-gap", "split-stack-adjust-size", "stub-group-size", "target2",
+        "thread-count-initial", "thread-count-middle", "thread-count-final", "build-id-chunk-size-for-treehash",
+        "build-id-min-file-size-for-treehash", "error-limit", "opt-remarks-filename", "opt-remarks-format", "opt-remarks-passes",
+        "opt-remarks-hotness-threshold", "pack-dyn-relocs", "print-symbol-order", "remap-inputs", "reproduce", "rsp-quoting",
+        "thinlto-cache-policy", "why-live", "warn-backrefs-exclude", "irpgo-profile", "load-pass-plugin", "chroot", "directory",
+    ], Spelling::Value),
+    // Of linkers for Windows.
+    host(Host::Value, &[
+        "base-file", "exclude-symbols", "exclude-modules-for-implib", "file-alignment", "heap", "stack", "subsystem", "output-def",
+        "section-alignment", "major-image-version", "minor-image-version", "major-os-version", "minor-os-version",
+        "major-subsystem-version", "minor-subsystem-version",
     ], Spelling::Value),
     // Long names that are not the letter option with which they begin.
     host(Host::Value, &["omagic"], Spelling::Flag),
@@ -259,7 +294,9 @@ pub(crate) const CC: &[Opt<Host>] = &[
     host(Host::Xlinker, &["Xlinker", "-for-linker"], Spelling::Separate),
     host(Host::NoLink, &["c", "S", "E", "M", "MM", "fsyntax-only", "###", "-version", "-help", "dumpversion", "dumpmachine", "dumpfullversion", "print-search-dirs", "print-multi-os-directory", "print-sysroot", "print-libgcc-file-name"], Spelling::Flag),
     host(Host::NoLink, &["print-prog-name", "print-file-name"], Spelling::Equal),
-    host(Host::Value, &["T", "z", "x", "I", "D", "U", "B", "MF", "MT", "MQ", "G"], Spelling::Letter),
+    host(Host::Prefix, &["B"], Spelling::Letter),
+    host(Host::InputLanguage, &["x"], Spelling::Letter),
+    host(Host::Value, &["T", "z", "I", "D", "U", "MF", "MT", "MQ", "G"], Spelling::Letter),
     host(Host::Value, &[
         "Xclang", "Xpreprocessor", "Xassembler", "Xarch_host", "Xarch_device", "Xcuda-ptxas", "Xoffload-linker", "mllvm",
         "include", "imacros", "isystem", "idirafter", "iquote", "iprefix", "iwithprefix", "isysroot", "-param", "aux-info",

@@ -24,6 +24,7 @@ use crate::linker_wrapper::installed::device_programs::DevicePrograms;
 use crate::linker_wrapper::installed::runtimes::{self, HostProgram};
 use crate::linker_wrapper::installed::{self, host_compiler, programs, rpath_folders};
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
+use crate::linker_wrapper::line::elf_linker::ElfLinker;
 use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::line::options::Jobs;
 use crate::linker_wrapper::plan::containers::{Container, ContainerContent, Product};
@@ -50,9 +51,18 @@ pub(crate) struct Link<'a> {
     pub tool: &'a OsStr,
     pub trace: &'a Trace,
     pub actions: Actions,
+    /// The linker for an ELF host, found on demand.
+    pub elf_linker: OnceCell<ElfLinker>,
 }
 
 impl Link<'_> {
+    /// Returns the linker that links the program for an ELF host.
+    fn elf_linker(&self) -> ElfLinker {
+        *self
+            .elf_linker
+            .get_or_init(|| installed::host_linker::elf_linker(&self.arguments, &self.linker))
+    }
+
     /// Links, and returns the exit status of the host linker.
     pub(crate) fn run(mut self) -> Result<u8, LinkError> {
         let mut report = Report::default();
@@ -81,7 +91,13 @@ impl Link<'_> {
             return self.finish(products, entries, rules, report, &files, &workplace);
         }
         self.make_host_parts(&workplace, report)?;
-        let mut images = Images::select(&self.inputs, &self.arguments, rules, report)?;
+        let mut images = Images::select(
+            &self.inputs,
+            &self.arguments,
+            rules,
+            || self.elf_linker(),
+            report,
+        )?;
         let mut entries = HostEntries::read(&self.inputs, &images.linked_units, &self.arguments)?;
         images.settle_hip(&self.inputs, &mut entries.hip, report);
         images.add_device_libraries(&self.inputs, &self.arguments, report)?;
@@ -460,10 +476,18 @@ impl Link<'_> {
             if code != 0 || !arguments.relocatable || containers.is_empty() {
                 return Ok(code);
             }
-            if relocatable::finish(&arguments.output_path(), &mut entries.tables)? {
-                return Ok(0);
+            let output = arguments.output_path();
+            match relocatable::finish(&output, &mut entries.tables) {
+                Ok(true) => return Ok(0),
+                Ok(false) => {}
+                Err(problem) => {
+                    // The host's linker has written it, and it registers nothing.
+                    let _ = std::fs::remove_file(output);
+                    return Err(problem);
+                }
             }
         }
+        let _ = std::fs::remove_file(arguments.output_path());
         Err(LinkError::Option(format!(
             "{}: the offload entries of a relocatable link could not be counted",
             arguments.output_path().display()
@@ -480,9 +504,7 @@ impl Link<'_> {
         host: Machine,
     ) -> Result<(ImagePlacement, Vec<OsString>), LinkError> {
         let arguments = &self.arguments;
-        let found = OnceCell::new();
-        let linker =
-            || *found.get_or_init(|| installed::host_linker::elf_linker(arguments, &self.linker));
+        let linker = || self.elf_linker();
         let mut flags = Vec::new();
         // LLVM's command lines do not have this option, and its tests compare the lines.
         let as_llvm = self.actions.show_as_llvm();

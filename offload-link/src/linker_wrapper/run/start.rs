@@ -2,6 +2,7 @@
 
 use offload_build::tools::{Command, with_code};
 use offload_formats::container::elf::Machine;
+use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 
 use offload_formats::names::OffloadKind;
@@ -116,6 +117,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, LinkError> {
             tool,
             trace: &trace,
             actions,
+            elf_linker: OnceCell::new(),
         };
         let program = link.linker.program().to_owned();
         let code = link.run()?;

@@ -69,7 +69,10 @@ fn is_linker(tool: &str) -> bool {
 }
 
 impl Position {
-    fn of(tool: &str, told: &Told) -> Self {
+    fn of(tool: &str, told: &Told, tokens: &[Token]) -> Self {
+        // No linker takes these; wrappers of compiler drivers have any name.
+        let is_for_driver = |token: &Token| token.text.as_encoded_bytes().starts_with(b"-Wl,");
+        let is_driver = |path: &OsStr| is_driver(path) || tokens.iter().any(is_for_driver);
         match (tool, &told.linker) {
             (LLVM_NAME, linker) => Self::Linker {
                 answers: linker.is_none(),
@@ -90,7 +93,7 @@ impl Arguments {
             false => Dashes::Two,
         };
         let told = Told::by(&tokens, dashes);
-        let position = Position::of(tool, &told);
+        let position = Position::of(tool, &told, &tokens);
         let family = Family::of(told.triple.as_deref(), told.linker.as_deref());
         if family == Family::Coff {
             tokens = self::tokens(&argv, Quoting::Windows)?;
@@ -104,6 +107,10 @@ impl Arguments {
             library_dirs: Vec::new(),
             sysroot: None,
             roots: Vec::new(),
+            root_pattern: None,
+            prefixes: Vec::new(),
+            wrapped: Vec::new(),
+            groups: Vec::new(),
             relocatable: false,
             chosen_linker: None,
             target: None,
@@ -121,16 +128,25 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// Returns the position before the first input after `-o`, or before the first of all; never after the libraries
-    /// or before objects that must be first or last. For Windows, order does not matter for archive members, so
+    /// Returns the position before the first input after `-o`, or before the first of all; never after the libraries,
+    /// before objects that must be first or last, or where an object is taken for data or loaded on demand. For Windows, order does not matter for archive members, so
     /// objects follow the output like in LLVM.
     fn insertion_point(&self, output: Option<usize>, end: usize) -> Option<usize> {
         let inputs = || {
             self.items.iter().filter_map(|item| match item {
-                Item::File { token, path, .. } if !is_frame(path) => Some(*token),
+                Item::File {
+                    token,
+                    path,
+                    takes_objects: true,
+                    ..
+                } if !is_frame(path) => Some(*token),
                 _ => None,
             })
         };
+        let has_files = self
+            .items
+            .iter()
+            .any(|item| matches!(item, Item::File { .. }));
         if let (Family::Coff, Some(output)) = (self.family, output) {
             return Some(output + 1);
         }
@@ -138,7 +154,7 @@ impl Arguments {
         inputs()
             .find(|token| *token > after)
             .or_else(|| inputs().next())
-            .or(Some(end))
+            .or(Some(if has_files { 0 } else { end }))
     }
 }
 

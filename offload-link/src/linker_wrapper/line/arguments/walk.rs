@@ -2,6 +2,7 @@
 //! linker.
 
 use crate::options::near::distance;
+use crate::options::response_file;
 use crate::platform;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -28,6 +29,9 @@ pub(crate) fn walk(
         xlinker: None,
         only_ours: true,
         compress: false,
+        group: None,
+        binary: false,
+        has_language: false,
     };
     walk.all(tokens)?;
     Ok((walk.arguments, walk.output_token))
@@ -65,6 +69,12 @@ struct Walk {
     xlinker: Option<usize>,
     /// Set while every argument so far was an option of this tool.
     only_ours: bool,
+    /// Set after `-x c`: the driver compiles what follows, whatever it is.
+    has_language: bool,
+    /// Set after `--format=binary`: inputs are data, whatever they contain.
+    binary: bool,
+    /// Number of items before the `--start-group` of an open group.
+    group: Option<usize>,
     /// Set after `-compress`: LLVM 19's driver adds `-verbose` to it by mistake.
     compress: bool,
 }
@@ -131,35 +141,61 @@ impl Walk {
     fn driver(&mut self, tokens: &mut [Token], text: &OsStr, at: usize) -> Result<Edit, LinkError> {
         let edit = |keep| if keep { Edit::Keep } else { Edit::Drop };
         if let Some(xlinker) = self.xlinker.take() {
-            let keep = self.one(Stream::Linker, text, at)?;
-            if !keep {
+            let kept = self.words(text, at)?;
+            if kept.as_deref() == Some(&[]) {
                 tokens[xlinker].edit = Edit::Drop;
+                return Ok(Edit::Drop);
             }
-            return Ok(edit(keep));
+            return match kept {
+                None => Ok(Edit::Keep),
+                Some(_) => Err(mixed(text)),
+            };
         }
         if self.pending[Stream::Driver as usize].is_none() {
             if let Some(list) = text.as_encoded_bytes().strip_prefix(b"-Wl,") {
                 let mut kept = Vec::new();
                 let mut all = true;
                 for piece in list.split(|byte| *byte == b',') {
-                    if self.one(Stream::Linker, &platform::os_string(piece.to_vec()), at)? {
-                        kept.push(piece);
-                    } else {
-                        all = false;
+                    match self.words(&platform::os_string(piece.to_vec()), at)? {
+                        None => kept.push(piece.to_vec()),
+                        Some(words) => {
+                            all = false;
+                            let words = words.iter().map(|word| word.as_encoded_bytes());
+                            kept.extend(words.map(<[u8]>::to_vec));
+                        }
                     }
                 }
-                return Ok(match (all, kept.is_empty()) {
-                    (true, _) => Edit::Keep,
-                    (false, true) => Edit::Drop,
+                return match (all, kept.is_empty()) {
+                    (true, _) => Ok(Edit::Keep),
+                    (false, true) => Ok(Edit::Drop),
+                    // The driver splits at commas.
+                    (false, false) if kept.iter().any(|word| word.contains(&b',')) => {
+                        Err(mixed(text))
+                    }
                     (false, false) => {
                         let mut joined = b"-Wl,".to_vec();
                         joined.extend(kept.join(&b','));
-                        Edit::Replace(platform::os_string(joined))
+                        Ok(Edit::Replace(platform::os_string(joined)))
                     }
-                });
+                };
             }
         }
         self.one(Stream::Driver, text, at).map(edit)
+    }
+
+    /// Parses an argument that a driver passes to its linker, or what the response file has that it names. Returns the words
+    /// that stay on the host's command line; nothing if all do.
+    fn words(&mut self, text: &OsStr, at: usize) -> Result<Option<Vec<OsString>>, LinkError> {
+        let words = response_file::expand(text, self.arguments.quoting())
+            .map_err(|error| LinkError::Option(error.to_string()))?;
+        let count = words.len();
+        let mut kept = Vec::new();
+        for word in words {
+            if self.one(Stream::Linker, &word, at)? {
+                kept.push(word);
+            }
+        }
+        Ok((kept.len() < count).then_some(kept))
     }
 
     /// Parses one argument, and tells whether it stays on the host's command line.
@@ -300,6 +336,9 @@ impl Walk {
     }
 
     fn input(&mut self, text: &OsStr, token: usize) {
+        if self.binary {
+            return;
+        }
         let load = self.load();
         self.input_as(text, load, token);
     }
@@ -316,6 +355,7 @@ impl Walk {
             false => Item::File {
                 path: PathBuf::from(text),
                 load,
+                takes_objects: load != Load::Wanted && !self.has_language,
                 token,
             },
         };
@@ -348,6 +388,16 @@ impl Walk {
                 if self.state.whole != whole {
                     self.whole(self.state.whole);
                 }
+            }
+            Host::StartGroup => self.group = Some(self.arguments.items.len()),
+            Host::EndGroup => {
+                let group = self
+                    .group
+                    .take()
+                    .map(|start| start..self.arguments.items.len());
+                self.arguments
+                    .groups
+                    .extend(group.filter(|group| !group.is_empty()));
             }
             Host::Relocatable => self.arguments.relocatable = true,
             Host::NoLibraries => self.arguments.no_libraries = true,
@@ -386,11 +436,43 @@ impl Walk {
             Host::Sysroot => arguments.sysroot = Some(value),
             Host::Rpath => arguments.items.push(Item::Rpath(value)),
             Host::Root => arguments.roots.push(value),
+            Host::RootPattern => {
+                arguments.root_pattern.get_or_insert(value);
+            }
+            Host::InputLanguage => self.has_language = value != "none",
+            Host::Format => self.binary = value == "binary",
+            Host::Prefix => arguments.prefixes.push(value),
+            Host::DefSym => arguments.roots.extend(symbols_of(&value)),
+            Host::Wrap => arguments.wrapped.push(value),
             Host::FuseLd | Host::LdPath => arguments.chosen_linker = Some(value),
             Host::Target => arguments.target = Some(value),
             _ => {}
         }
     }
+}
+
+/// Returns the symbols that the expression in `<symbol>=<expression>` has.
+fn symbols_of(text: &OsStr) -> Vec<OsString> {
+    let bytes = text.as_encoded_bytes();
+    let start = bytes.iter().position(|byte| *byte == b'=');
+    let expression = start.and_then(|start| bytes.get(start + 1..));
+    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.$".contains(byte);
+    let words = expression
+        .unwrap_or_default()
+        .split(|byte| !is_letter(byte));
+    let is_symbol = |word: &&[u8]| word.first().is_some_and(|first| !first.is_ascii_digit());
+    let symbols = words.filter(is_symbol);
+    symbols
+        .map(|word| platform::os_string(word.to_vec()))
+        .collect()
+}
+
+/// Returns the error for a response file whose words cannot take its place.
+fn mixed(text: &OsStr) -> LinkError {
+    LinkError::Option(format!(
+        "{}: has options of this tool among others for the linker\nhint: give them to this tool itself",
+        text.to_string_lossy()
+    ))
 }
 
 /// Finds an option of a linker. Names that begin with `o` need two dashes: `-omagic` names the output `magic` in GNU
