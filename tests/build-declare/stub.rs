@@ -71,16 +71,16 @@ fn runs_the_host_code_of_openmp() {
     };
     let main = "unsafe extern \"C\" { fn run(x: i32) -> i32; }\n\
         fn main() { println!(\"{} {}\", unsafe { run(1) }, kernels::image().is_err()); }\n";
-    package.put("kernels/step.h", "#define MORE 0\n");
+    package.put("step.h", "#define MORE 0\n");
     package.put(
         "kernels/k.c",
-        &format!("#include \"step.h\"\n{source}").replace("STEP", "STEP + MORE"),
+        &format!("#include \"../step.h\"\n{source}").replace("STEP", "STEP + MORE"),
     );
     for variables in [&[][..], &[("DOCS_RS", "1")]] {
         let (output, told) = runs(&package, variables, main);
         assert_eq!(text(&output), "7 true\n");
         // Cargo runs the script again after an edit.
-        for name in ["kernels/k.c", "kernels/step.h", "kernels"] {
+        for name in ["kernels/k.c", "kernels/../step.h", "kernels"] {
             let line = format!("cargo::rerun-if-changed={}\n", package.at(name).display());
             assert!(told.contains(&line), "{name}: {told}");
         }

@@ -34,7 +34,7 @@ const READS: [&str; 8] = [
 ];
 
 /// Words of the same shape that are no variables.
-const OTHERS: [&str; 19] = [
+const OTHERS: [&str; 20] = [
     "AS_NEEDED",
     "CARGO_REGISTR",
     "CUDA_VERSION",
@@ -51,6 +51,7 @@ const OTHERS: [&str; 19] = [
     "OTHER_LIBRARIES",
     "OUTPUT_ARCH",
     "OUTPUT_FORMAT",
+    "PROVIDE_HIDDEN",
     "RUNTIME_FOLDER",
     "SEARCH_DIR",
     "VERSION_NUMBERS",

@@ -139,7 +139,9 @@ fn links_what_response_files_of_the_linker_name() {
         .unwrap();
     let text = support::text(&refused.stderr);
     assert!(
-        text.contains("-Wl,@comma: has options of this tool among others for the linker [OFF808]\nhint: "),
+        text.contains(
+            "-Wl,@comma: has options of this tool among others for the linker [OFF808]\nhint: "
+        ),
         "{text}"
     );
 }

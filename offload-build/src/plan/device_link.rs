@@ -118,10 +118,7 @@ impl Context<'_> {
         source: Option<&SourceName>,
         output: &Path,
     ) -> Result<Task, NotFound> {
-        let of_host = self.libraries.of_host(target).iter();
-        let of_host = of_host.filter_map(|library| library.path.as_deref());
-        let files = inputs.iter().map(DeviceInput::path).chain(of_host);
-        let files = files.map(Path::to_owned).collect();
+        let files = self.linked_files(target, &inputs);
         let is_object = |input: &DeviceInput| matches!(input, DeviceInput::Object(_));
         let finish = match target.triple.is_amdgpu() && inputs.iter().any(is_object) {
             true => Finish::JoinNotes,
@@ -136,10 +133,7 @@ impl Context<'_> {
             inputs,
         };
         let is_cpu = target.triple.is_cpu();
-        let host_libraries = match is_cpu {
-            true => self.host_libraries(module, target)?,
-            false => Vec::new(),
-        };
+        let host_libraries = self.host_libraries(module, target)?;
         let sysroot = self.compiler.sysroot.as_ref().filter(|_| is_cpu);
         let sysroot = sysroot.map(|root| format!("--sysroot={}", root.display()).into());
         let code = self.code_options(module, target);
@@ -192,8 +186,19 @@ impl Context<'_> {
         })
     }
 
-    /// Returns the options for the host's libraries that the image for a CPU calls.
+    /// Returns the files whose change makes the image another one.
+    fn linked_files(&self, target: &Target, inputs: &[DeviceInput]) -> Vec<PathBuf> {
+        let of_host = self.libraries.of_host(target).iter();
+        let of_host = of_host.filter_map(|library| library.path.as_deref());
+        let files = inputs.iter().map(DeviceInput::path).chain(of_host);
+        files.map(Path::to_owned).collect()
+    }
+
+    /// Returns the options for the host's libraries that the image for a CPU calls; none for a GPU.
     fn host_libraries(&self, module: &Module, target: &Target) -> Result<Vec<OsString>, NotFound> {
+        if !target.triple.is_cpu() {
+            return Ok(Vec::new());
+        }
         let named = self.libraries.of_host(target);
         let own = self.compiler.host_libraries(module)?;
         if named.is_empty() {

@@ -253,9 +253,7 @@ impl<'a> Run<'a> {
         environment.report("warning", &messages::shortened(&warnings, &file));
         // The compiler's own headers change with it. Not all of its prefix: in `/usr` there are packages, too.
         let compiler = built.machine.as_ref().map(|machine| &machine.compiler);
-        let reads = made.iter().flat_map(|made| &made.inputs);
-        let reads = reads.chain(unused_images(module));
-        let reads = sorted(reads.map(PathBuf::as_path));
+        let reads = reads(module, &made);
         let headers = compiler.map(|compiler| compiler.headers(reads.iter().copied()));
         let headers = headers.unwrap_or_default();
         let is_compilers = |path: &Path| headers.iter().any(|headers| path.starts_with(headers));
@@ -330,50 +328,13 @@ fn clean_artifacts(out: &Path, artifacts: &[&Path]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Lists the sources of prebuilt images: one that has none for a target today may get one.
-fn unused_images(module: &Module) -> &[PathBuf] {
-    match module.language {
+/// Lists the files that the steps of a module read, and the sources of prebuilt images: one that has none for a target today may
+/// get one.
+fn reads<'a>(module: &'a Module, made: &'a [Made]) -> Vec<&'a Path> {
+    let unused: &[PathBuf] = match module.language {
         Language::Prebuilt => &module.sources,
         _ => &[],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use offload_build_core::declare::settings::{Setting, Settings};
-
-    #[test]
-    fn reads_variables_of_others_for_the_language_that_the_build_script_says() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("k.cu"), "").unwrap();
-        let root = folder.path().display().to_string();
-        let variables = [
-            ("CARGO_MANIFEST_DIR", &*root),
-            ("OUT_DIR", "/out"),
-            ("GPU_TARGETS", "gfx942"),
-            ("CUDAARCHS", "90-real"),
-        ];
-        let variables = variables.map(|(name, value)| (name.into(), value.into()));
-        let environment = Environment::new(variables.into());
-        let mut module = Settings::default();
-        let list = |text: &str| Setting::List(vec![text.into()]);
-        module.set("language", Setting::Text("hip".into()), "Cargo.toml");
-        module.set("sources", list("k.cu"), "Cargo.toml");
-        module.set("targets", list("gfx90a"), "Cargo.toml");
-        let mut own = Settings::default();
-        let targets = |own: &Settings| {
-            let declared = Declared {
-                modules: vec![module.clone()],
-                own: own.clone(),
-            };
-            let run = Run::new(&environment, [&declared].into_iter()).unwrap();
-            run.modules[0].targets[0].written.clone()
-        };
-        assert_eq!(targets(&own), "gfx942");
-        own.set("language", Setting::Text("cuda".into()), "Build::language");
-        assert_eq!(targets(&own), "sm_90");
-        own.set("targets", list("sm_80"), "Build::targets");
-        assert_eq!(targets(&own), "sm_80");
-    }
+    };
+    let inputs = made.iter().flat_map(|made| &made.inputs).chain(unused);
+    sorted(inputs.map(PathBuf::as_path))
 }

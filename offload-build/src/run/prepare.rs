@@ -131,9 +131,7 @@ pub(crate) fn prepare(
     let package = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"].map(|name| environment.required(name));
     let [name, version] = package;
     let package = format!("{} {}", name?, version?);
-    let numbers = module.sources.iter();
-    let numbers =
-        numbers.filter_map(|source| Some((source.clone(), file_numbers::number(source)?)));
+    let numbers = source_numbers(module);
     let shared = shared_folder(out, &host.triple);
     let libraries = Libraries::of(module);
     let context = Context {
@@ -160,7 +158,7 @@ pub(crate) fn prepare(
         sdk_libraries: &machine.sdk_libraries,
         without_critical_lock: &machine.without_critical_lock,
         cuda_device_runtime: machine.cuda_device_runtime.as_deref(),
-        source_numbers: &numbers.collect::<Vec<_>>(),
+        source_numbers: &numbers,
     };
     let (plan, targets) = plan_compiled(module, &context)?;
     if let Some(error) = skipped::refused(module, &plan.skipped, &targets, modules) {
@@ -176,6 +174,14 @@ pub(crate) fn prepare(
         unique,
         links_images,
     })
+}
+
+/// Returns the number of each source's file.
+fn source_numbers(module: &Module) -> Vec<(PathBuf, String)> {
+    let sources = module.sources.iter();
+    let numbers =
+        sources.filter_map(|source| Some((source.clone(), file_numbers::number(source)?)));
+    numbers.collect()
 }
 
 /// Returns the names of the host's libraries that images for some of the targets link.

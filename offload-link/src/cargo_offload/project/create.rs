@@ -232,8 +232,9 @@ struct Manifest {
     document: DocumentMut,
     /// Name of the package.
     package: String,
-    /// What a line ends with, and what stands before the first: the document does not keep them.
+    /// End of each line, which the document does not keep.
     line_end: &'static str,
+    /// Mark before the first line, which it does not keep, either.
     mark: &'static str,
 }
 

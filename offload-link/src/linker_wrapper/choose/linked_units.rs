@@ -19,7 +19,7 @@ use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::{FileKind, InputFile, Inputs, Unit, UnitKind};
 use crate::linker_wrapper::inputs::host_objects;
 use crate::linker_wrapper::inputs::images::Image;
-use crate::linker_wrapper::inputs::symbols::{Candidate, Names, Search, Symbols, linked};
+use crate::linker_wrapper::inputs::symbols::{ArchiveSearch, Candidate, Names, Symbols, linked};
 use crate::linker_wrapper::line::arguments::{Arguments, Item, Load};
 use crate::linker_wrapper::line::elf_linker::ElfLinker;
 use crate::linker_wrapper::report::fates::Report;
@@ -61,8 +61,8 @@ pub(super) fn linked_units(
         let roots = arguments.roots.iter().map(|root| root.as_encoded_bytes());
         let roots = roots.chain([&b"main"[..], b"_start"]).chain(of_libraries);
         let search = || match linker() {
-            ElfLinker::Gnu | ElfLinker::Gold => Search::Following,
-            _ => Search::First,
+            ElfLinker::Gnu | ElfLinker::Gold => ArchiveSearch::Following,
+            _ => ArchiveSearch::First,
         };
         let units = HostUnits::read(inputs, arguments, &mut unread)?;
         taken = units.linked(roots, search, &mut unread)?;
@@ -140,7 +140,7 @@ impl<'a> HostUnits<'a> {
     fn linked<'r>(
         &self,
         roots: impl Iterator<Item = &'r [u8]>,
-        search: impl Fn() -> Search,
+        search: impl Fn() -> ArchiveSearch,
         unread: &mut Option<String>,
     ) -> Result<Vec<bool>, LinkError> {
         let mut last: HashMap<&Path, usize> = HashMap::new();

@@ -8,7 +8,7 @@ use offload_formats::format::device_text::DeviceText;
 
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::images::Image;
-use crate::linker_wrapper::inputs::symbols::{Candidate, Names, Search, Symbols, linked};
+use crate::linker_wrapper::inputs::symbols::{ArchiveSearch, Candidate, Names, Symbols, linked};
 
 /// Returns those of `others` that define undefined symbols of `chosen`, and those that these need in turn.
 ///
@@ -58,7 +58,7 @@ pub(super) fn needed<'a>(
     let taken = linked(
         &candidates,
         [],
-        || Search::First,
+        || ArchiveSearch::First,
         |index, want| {
             symbols[index].undefined.iter().for_each(|name| want(name));
             Ok::<(), LinkError>(())

@@ -1,7 +1,7 @@
 //! Finds the archive members that the host link loads.
 //!
 //! An archive member is linked if it defines an undefined symbol of a linked object. If several define it, linkers differ in
-//! which they load ([`Search`]); where only one does, order does not matter, so that a member counts that any linker would load.
+//! which they load ([`ArchiveSearch`]); where only one does, order does not matter, so that a member counts that any linker would load.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -94,7 +94,7 @@ pub(crate) struct Candidate<'a> {
 
 /// The way in which a linker finds the definition of a symbol that several archive members define.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Search {
+pub(crate) enum ArchiveSearch {
     /// The first on the command line: lld, mold.
     First,
     /// The first in the archives that follow the reference: GNU ld, gold.
@@ -104,7 +104,7 @@ pub(crate) enum Search {
 /// The archive members and objects that define a symbol.
 struct Providers<'a> {
     first: HashMap<&'a [u8], usize>,
-    /// Of a symbol with several, the others in order.
+    /// The others in order, of a symbol that several define.
     others: HashMap<&'a [u8], Vec<usize>>,
 }
 
@@ -138,14 +138,14 @@ impl<'a> Providers<'a> {
         name: &[u8],
         from: usize,
         candidates: &[Candidate<'_>],
-        search: &impl Fn() -> Search,
+        search: &impl Fn() -> ArchiveSearch,
     ) -> Option<usize> {
         let first = self.first.remove(name)?;
         let Some(others) = self.others.remove(name) else {
             return Some(first);
         };
         let follows = |index: &&usize| candidates[**index].last >= from;
-        if follows(&&first) || search() == Search::First {
+        if follows(&&first) || search() == ArchiveSearch::First {
             return Some(first);
         }
         Some(others.iter().find(follows).copied().unwrap_or(first))
@@ -161,7 +161,7 @@ impl<'a> Providers<'a> {
 pub(crate) fn linked<'r, E>(
     candidates: &[Candidate<'_>],
     roots: impl IntoIterator<Item = &'r [u8]>,
-    search: impl Fn() -> Search,
+    search: impl Fn() -> ArchiveSearch,
     mut undefined: impl FnMut(usize, &mut dyn FnMut(&[u8])) -> Result<(), E>,
 ) -> Result<Vec<bool>, E> {
     let mut providers = Providers::of(candidates);
@@ -215,7 +215,7 @@ mod tests {
         let taken = linked(
             &candidates,
             roots,
-            || Search::First,
+            || ArchiveSearch::First,
             |index, want| {
                 read.push(index);
                 list[index].1.undefined.iter().for_each(|name| want(name));
