@@ -66,5 +66,51 @@ fn entry(table: &[u8]) -> Option<(GlobalSymbol<'_>, &[u8])> {
 
 fn string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|byte| *byte == 0)?;
-    Some((&bytes[..end], &bytes[end + 1..]))
+    let (text, rest) = bytes.split_at_checked(end)?;
+    Some((text, rest.get(1..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_entries_and_stops_at_damage() {
+        let mut table = Vec::new();
+        for (name, kind, visibility) in [
+            ("main", 0, 0),
+            ("w", 1, 3),
+            ("cb", 2, 0),
+            ("r", 3, 0),
+            ("v", 4, 0),
+        ] {
+            table.extend(name.as_bytes());
+            table.extend([0, 0, kind, visibility]);
+            table.extend([0; REST]);
+        }
+        let read = |mut table: &[u8]| {
+            let mut found = Vec::new();
+            while let Some((symbol, rest)) = entry(table) {
+                let name = String::from_utf8(symbol.name.to_vec()).unwrap();
+                found.push((
+                    name,
+                    [symbol.defined, symbol.weak, symbol.hidden, symbol.common],
+                ));
+                table = rest;
+            }
+            found
+        };
+        let expected = [
+            ("main", [true, false, false, false]),
+            ("w", [true, true, true, false]),
+            ("cb", [false, false, false, false]),
+            ("r", [false, true, false, false]),
+            ("v", [true, false, false, true]),
+        ];
+        let expected = expected.map(|(name, standing)| (name.to_owned(), standing));
+        assert_eq!(read(&table), expected);
+        for end in 0..table.len() {
+            assert!(read(&table[..end]).len() < expected.len());
+        }
+    }
 }
