@@ -234,6 +234,9 @@ impl<'d, R: ReadAt<'d>> ArchiveMembers<'d, R> {
             [b'/', b'0'..=b'9', ..] => {
                 // GNU's thin archives leave the slash behind a name of 15 bytes in the last byte of the field.
                 let at = written.get(1..).map(|field| until(field, b' '));
+                if at.is_some_and(|at| at.contains(&b':')) {
+                    return Err(ArchiveError::Nested { offset });
+                }
                 let at = at.and_then(decimal);
                 let name = at.and_then(|at| long_name(self.long_names, at));
                 name.ok_or(missing)?

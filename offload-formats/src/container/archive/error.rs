@@ -53,6 +53,11 @@ pub enum ArchiveError {
         /// Offset of the header.
         offset: u64,
     },
+    /// A member of another archive, which GNU's thin archive of archives names.
+    Nested {
+        /// Offset of the header.
+        offset: u64,
+    },
     /// The symbol index is damaged.
     Index {
         /// Description of the damage.
@@ -92,6 +97,11 @@ impl fmt::Display for ArchiveError {
             Self::LongName { offset } => {
                 write!(f, "member at offset {offset:#x}: its long name is missing")
             }
+            Self::Nested { offset } => write!(
+                f,
+                "member at offset {offset:#x}: it is a member of another archive, which is not supported (`ar` with the members \
+                 themselves makes an archive that is)"
+            ),
             Self::Index { cause } => write!(f, "symbol index: {cause}"),
         }
     }

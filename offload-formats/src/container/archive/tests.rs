@@ -344,7 +344,7 @@ fn names_the_problem_and_its_place() {
             .unwrap_or_default()
     };
     // Headers: index at 0x8, long names at 0x5a, members at 0xb4, 0x4e0, 0x924.
-    let cases: [(usize, &[u8], &str); 7] = [
+    let cases: [(usize, &[u8], &str); 8] = [
         (0, b"?", "expected an archive at offset 0x0"),
         (
             0x8 + 48,
@@ -371,6 +371,12 @@ fn names_the_problem_and_its_place() {
             0x4e0,
             b"/30 ",
             "member at offset 0x4e0: its long name is missing",
+        ),
+        (
+            0x4e0,
+            b"/0:80 ",
+            "member at offset 0x4e0: it is a member of another archive, which is not supported (`ar` with the members \
+             themselves makes an archive that is)",
         ),
         (
             0x4e0,
