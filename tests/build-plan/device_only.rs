@@ -702,11 +702,27 @@ fn builds_for_hosts_that_have_no_host_code() {
         error,
         "OpenMP is not supported for `x86_64-pc-windows-msvc`: LLVM's offload runtime supports only Linux on x86_64 and aarch64 [OFF609]"
     );
-    script.env("CARGO_CFG_TARGET_FEATURE", "crt-static,fxsr");
-    let error = package.fails(script.env("TARGET", "x86_64-unknown-linux-musl"));
-    let expected = "host code is not supported for static programs of `x86_64-unknown-linux-musl`: \
-        the runtimes of devices are shared libraries [OFF609]\nhint: ";
-    assert!(error.starts_with(expected), "{error}");
+    // Cargo names `crt-static` only if RUSTFLAGS do.
+    for (target, features, hint) in [
+        (
+            "x86_64-unknown-linux-musl",
+            "fxsr",
+            "build for a target of glibc",
+        ),
+        (
+            "x86_64-unknown-linux-gnu",
+            "crt-static,fxsr",
+            "remove `+crt-static` from RUSTFLAGS",
+        ),
+    ] {
+        script.env("CARGO_CFG_TARGET_FEATURE", features);
+        let error = package.fails(script.env("TARGET", target));
+        let expected = format!(
+            "host code is not supported for static programs of `{target}`: \
+             the runtimes of devices are shared libraries [OFF609]\nhint: {hint}"
+        );
+        assert!(error.starts_with(&expected), "{error}");
+    }
 }
 
 #[test]

@@ -697,6 +697,67 @@ fn links_objects_of_two_releases_into_one_image() {
     }
 }
 
+/// Debian's packages of LLVM 22 have no device runtime, so LLVM 19 compiles OpenMP, and LLVM 22 HIP.
+#[test]
+fn links_openmp_and_hip_of_two_releases_for_one_gpu() {
+    let (Some(old), Some(new)) = (tool("llvm19", "clang"), tool("llvm22", "clang")) else {
+        return;
+    };
+    let Some(project) = support::Project::new() else {
+        return;
+    };
+    let region = "void region(int *x) {\n#pragma omp target map(tofrom : x[0 : 1])\n  x[0]++;\n}\n";
+    project.write("region.c", region);
+    project.write(
+        "kernel.hip",
+        "#include <offload/gpu.h>\n__global__ void kernel(int *x) { *x = 1; }\n",
+    );
+    let gpu = ["-O1", "-fPIC", "--offload-arch=gfx90a", "-nogpulib", "-c"];
+    let openmp = ["-fopenmp", "region.c"];
+    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../offload-build/include");
+    let hip = [
+        "-I",
+        include,
+        "-fgpu-rdc",
+        "-nogpuinc",
+        "--offload-new-driver",
+        "kernel.hip",
+    ];
+    for (clang, rest) in [(old, &openmp[..]), (new, &hip)] {
+        let compiled = project
+            .command(clang)
+            .args(gpu)
+            .args(rest)
+            .output()
+            .unwrap();
+        assert!(compiled.status.success(), "{compiled:?}");
+    }
+    let line = [
+        "-shared",
+        "region.o",
+        "kernel.o",
+        "-o",
+        "both.so",
+        "-Werror=dropped-image",
+    ];
+    let mut link = project.command(env!("CARGO_BIN_EXE_offload-link"));
+    let linked = link.args(line).output().unwrap();
+    assert!(linked.status.success(), "{linked:?}");
+    let mut inspect = project.command(env!("CARGO_BIN_EXE_cargo-offload"));
+    let listed = inspect
+        .args(["offload", "inspect", "--kernels", "both.so"])
+        .output();
+    let listed = support::text(&listed.unwrap().stdout);
+    for part in [
+        "gfx90a  openmp  code object",
+        "_region_l2",
+        "gfx90a  hip  code object",
+        "kernel(int*)",
+    ] {
+        assert!(listed.contains(part), "{part}: {listed}");
+    }
+}
+
 /// Libomptarget 19 does not know the entries of LLVM 22; those for HIP are none of its business.
 #[test]
 fn runs_openmp_beside_hip_of_either_release() {

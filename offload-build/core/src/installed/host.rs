@@ -13,8 +13,8 @@ pub struct Host {
     pub triple: String,
     machine: Option<Machine>,
     windows: Option<Windows>,
-    /// Its programs are static ones of musl, which load no libraries.
-    is_static_musl: bool,
+    /// Its programs are static ones of Linux, which load no libraries.
+    is_static: bool,
     /// True if it differs from the machine that builds.
     pub is_cross: bool,
     /// Folders in which the programs' linker looks, as far as Cargo and the C compilers say.
@@ -44,6 +44,7 @@ impl Host {
         let rustflags = environment
             .cargo("CARGO_ENCODED_RUSTFLAGS")
             .unwrap_or_default();
+        let rustflags = rustflags.as_str();
         let mut folders = link_folders(rustflags.split('\x1f'));
         if is_cross {
             let variable = environment.variable("LIBRARY_PATH").unwrap_or_default();
@@ -52,7 +53,8 @@ impl Host {
         }
         Ok(Self {
             windows: windows(&triple, has_static_crt),
-            is_static_musl: has_static_crt && triple.contains("-musl"),
+            is_static: triple.contains("-linux-")
+                && (has_static_crt || is_static_by_default(&triple, rustflags)),
             triple,
             machine,
             is_cross,
@@ -74,14 +76,20 @@ impl Host {
 
     /// Checks that its programs load the runtimes of devices: shared libraries.
     pub fn loads_runtimes(&self) -> Result<(), Error> {
-        match self.is_static_musl {
-            false => Ok(()),
-            true => Err(Error::new(format_args!(
-                "host code is not supported for static programs of `{}`: the runtimes of devices are shared libraries [OFF609]\n\
-                 hint: build for a target of glibc, such as `x86_64-unknown-linux-gnu`, or with RUSTFLAGS=-Ctarget-feature=-crt-static",
-                self.triple
-            ))),
+        if !self.is_static {
+            return Ok(());
         }
+        let hint = match self.triple.contains("-musl") {
+            true => {
+                "build for a target of glibc, such as `x86_64-unknown-linux-gnu`, or with RUSTFLAGS=-Ctarget-feature=-crt-static"
+            }
+            false => "remove `+crt-static` from RUSTFLAGS",
+        };
+        Err(Error::new(format_args!(
+            "host code is not supported for static programs of `{}`: the runtimes of devices are shared libraries [OFF609]\n\
+             hint: {hint}",
+            self.triple
+        )))
     }
 
     /// Returns the format of the objects of modules with host code.
@@ -261,6 +269,13 @@ fn machine(triple: &str) -> Option<Machine> {
         Some("aarch64") if linux => Some(Machine::AARCH64),
         _ => None,
     }
+}
+
+/// Tells whether rustc makes static programs for a target that says nothing else. Cargo's question for the features of the
+/// target is for proc macros, too, and then rustc leaves `crt-static` out.
+fn is_static_by_default(triple: &str, rustflags: &str) -> bool {
+    // Distributions have targets of their own, such as `x86_64-alpine-linux-musl`, whose programs are dynamic.
+    triple.contains("-unknown-linux-musl") && !rustflags.contains("-crt-static")
 }
 
 fn windows(triple: &str, has_static_crt: bool) -> Option<Windows> {
@@ -444,7 +459,7 @@ mod tests {
         let host = |folder: Option<&str>| Host {
             triple: "aarch64-unknown-linux-gnu".into(),
             machine: Some(Machine::AARCH64),
-            is_static_musl: false,
+            is_static: false,
             windows: None,
             is_cross: true,
             folders: folder.map(|name| root.join(name)).into_iter().collect(),

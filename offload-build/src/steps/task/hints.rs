@@ -28,7 +28,7 @@ const INTERNAL_HINT: &str = "clang renames a `static` variable that the host cop
 const INTRINSIC: [&str; 2] = ["llvm.amdgcn.", "llvm.nvvm."];
 
 const INTRINSIC_HINT: &str = "the LLVM of this clang has no such intrinsic: headers that name it are for another release. Take the clang that \
-    belongs to their SDK, or headers for this clang";
+    belongs to their SDK, or headers for this clang; `rdc = true` can help, because LLVM replaces old intrinsics when it reads bitcode";
 
 /// Maximum number of declarations in a hint.
 const DECLARATIONS: usize = 5;

@@ -5,7 +5,7 @@
 //! | LLVM 19 to 23 | the group of its target and earlier compatible ones | compatible groups and its own |
 //! | main, ours    | the group of its target                          | groups that it serves                   |
 //!
-//! With the second rule, an image without a processor joins every group of its triple, whatever their order. LLVM's
+//! With the second rule, an image for `generic` joins every group of its triple, whatever their order. LLVM's
 //! groups depend on the order, and images for `gfx90a` join the group of `gfx90a:xnack+`, where they define
 //! everything a second time. Specification: `docs/spec/linker-wrapper.md` §2.2.
 

@@ -9,4 +9,5 @@ pub(crate) mod host_entries;
 pub(crate) mod link_jobs;
 mod linked_units;
 mod needed;
+mod releases;
 pub(crate) mod select;

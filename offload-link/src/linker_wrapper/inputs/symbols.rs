@@ -132,23 +132,46 @@ impl<'a> Providers<'a> {
         Self { first, others }
     }
 
-    /// Removes the symbol, because a second use of the name changes nothing, and returns what is linked for it.
+    /// Removes the symbol, because a second use of the name changes nothing, and returns what is loaded for a reference at the
+    /// place `from`.
     fn take(
         &mut self,
         name: &[u8],
         from: usize,
-        candidates: &[Candidate<'_>],
+        loads: &Loads<'_, '_>,
         search: &impl Fn() -> ArchiveSearch,
     ) -> Option<usize> {
         let first = self.first.remove(name)?;
         let Some(others) = self.others.remove(name) else {
             return Some(first);
         };
-        let follows = |index: &&usize| candidates[**index].last >= from;
-        if follows(&&first) || search() == ArchiveSearch::First {
-            return Some(first);
+        let follows = |index: &&usize| loads.candidates[**index].last >= from;
+        let chosen = match follows(&&first) || search() == ArchiveSearch::First {
+            true => first,
+            false => others.iter().find(follows).copied().unwrap_or(first),
+        };
+        // What was loaded before for another symbol defines this one, too.
+        let place = loads.place(chosen, from);
+        let is_loaded = |index: &usize| loads.places[*index].is_some_and(|at| at < place);
+        let mut all = others.iter().chain([&first]);
+        match all.any(|index| *index != chosen && is_loaded(index)) {
+            true => None,
+            false => Some(chosen),
         }
-        Some(others.iter().find(follows).copied().unwrap_or(first))
+    }
+}
+
+/// The candidates, and which of them a linker has loaded.
+struct Loads<'c, 'a> {
+    candidates: &'c [Candidate<'a>],
+    /// Place at which each candidate was loaded.
+    places: Vec<Option<usize>>,
+}
+
+impl Loads<'_, '_> {
+    /// Returns the place at which a candidate is loaded for a reference at the place `from`.
+    fn place(&self, index: usize, from: usize) -> usize {
+        self.candidates[index].place.max(from)
     }
 }
 
@@ -165,27 +188,39 @@ pub(crate) fn linked<'r, E>(
     mut undefined: impl FnMut(usize, &mut dyn FnMut(&[u8])) -> Result<(), E>,
 ) -> Result<Vec<bool>, E> {
     let mut providers = Providers::of(candidates);
+    let mut loads = Loads {
+        candidates,
+        places: vec![None; candidates.len()],
+    };
     // In the order in which a linker goes through the files.
     let mut waiting: BinaryHeap<Reverse<(usize, usize)>> = BinaryHeap::new();
-    let roots = roots.into_iter();
-    let roots = roots.filter_map(|name| providers.take(name, 0, candidates, &search));
-    let roots = roots.map(|index| Reverse((candidates[index].place, index)));
-    waiting.extend(roots);
     let always = candidates.iter().enumerate();
     let always = always.filter(|(_, candidate)| candidate.always);
-    waiting.extend(always.map(|(index, candidate)| Reverse((candidate.place, index))));
-    let mut taken = vec![false; candidates.len()];
-    while let Some(Reverse((place, index))) = waiting.pop() {
-        if !std::mem::replace(&mut taken[index], true) {
-            undefined(index, &mut |name| {
-                let found = providers.take(name, place, candidates, &search);
-                waiting.extend(
-                    found.map(|index| Reverse((candidates[index].place.max(place), index))),
-                );
-            })?;
+    let always = always.map(|(index, candidate)| (candidate.place, index));
+    let roots = roots.into_iter();
+    let roots = roots.filter_map(|name| providers.take(name, 0, &loads, &search));
+    let roots: Vec<usize> = roots.collect();
+    let roots = roots
+        .into_iter()
+        .map(|index| (loads.place(index, 0), index));
+    for (place, index) in always.chain(roots).collect::<Vec<_>>() {
+        if loads.places[index].replace(place).is_none() {
+            waiting.push(Reverse((place, index)));
         }
     }
-    Ok(taken)
+    while let Some(Reverse((place, index))) = waiting.pop() {
+        undefined(index, &mut |name| {
+            let Some(index) = providers.take(name, place, &loads, &search) else {
+                return;
+            };
+            if loads.places[index].is_none() {
+                let place = loads.place(index, place);
+                loads.places[index] = Some(place);
+                waiting.push(Reverse((place, index)));
+            }
+        })?;
+    }
+    Ok(loads.places.iter().map(Option::is_some).collect())
 }
 
 #[cfg(test)]
@@ -253,6 +288,55 @@ mod tests {
         ];
         assert_eq!(taken(&list, &[]), [0, 2]);
         assert_eq!(taken(&list, &["z"]), [0, 1, 2]);
+    }
+
+    #[test]
+    fn takes_the_member_that_follows() {
+        let candidate = |place, defined: &[&'static str]| Candidate {
+            defined: defined.iter().map(|name| name.as_bytes()).collect(),
+            always: defined.is_empty(),
+            place,
+            last: place,
+        };
+        // An archive, an object, three archives, of which the second wants `d`.
+        let mut list = [
+            candidate(0, &["a", "y"]),
+            candidate(1, &[]),
+            candidate(2, &["z"]),
+            candidate(3, &["a"]),
+            candidate(4, &["a"]),
+        ];
+        let taken = |list: &[Candidate<'_>], search, wanted: &[&str]| {
+            let taken = linked(
+                list,
+                [],
+                || search,
+                |index, want| {
+                    match index {
+                        1 => wanted.iter().for_each(|name| want(name.as_bytes())),
+                        3 => want(b"d"),
+                        _ => {}
+                    }
+                    Ok::<(), ()>(())
+                },
+            );
+            let taken = taken.unwrap().into_iter().enumerate();
+            let taken = taken.filter_map(|(index, taken)| taken.then_some(index));
+            taken.collect::<Vec<usize>>()
+        };
+        let (following, first) = (ArchiveSearch::Following, ArchiveSearch::First);
+        assert_eq!(taken(&list, following, &["a", "z"]), [1, 2, 3]);
+        assert_eq!(taken(&list, first, &["a", "z"]), [0, 1, 2]);
+        // Without one that follows, one before it: of a group, or of a linker that looks back.
+        assert_eq!(taken(&list, following, &["y"]), [0, 1]);
+        // What was loaded for `z` defines `d`, too; nothing else is loaded for it.
+        list[2].defined.push(b"d");
+        list[4].defined.push(b"d");
+        assert_eq!(taken(&list, following, &["a", "z"]), [1, 2, 3]);
+        assert_eq!(taken(&list, following, &["a"]), [1, 3, 4]);
+        // The first archive is named again, or is in a group with the object.
+        list[0].last = 5;
+        assert_eq!(taken(&list, following, &["a", "z"]), [0, 1, 2]);
     }
 
     #[test]

@@ -98,6 +98,9 @@ impl Link<'_> {
             || self.elf_linker(),
             report,
         )?;
+        if rules == Rules::Ours {
+            images.part_releases()?;
+        }
         let mut entries = HostEntries::read(&self.inputs, &images.linked_units, &self.arguments)?;
         images.settle_hip(&self.inputs, &mut entries.hip, report);
         images.add_device_libraries(&self.inputs, &self.arguments, report)?;

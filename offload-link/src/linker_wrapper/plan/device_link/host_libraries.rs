@@ -11,7 +11,7 @@ use crate::linker_wrapper::line::arguments::{Arguments, Item};
 ///
 /// The result has no host objects, whose code would then exist twice, and no archives of Rust. Except under LLVM's
 /// rules, it also has no archive with device code: its images are linked already, and its host code defines the same
-/// functions.
+/// functions. There no archive is linked as a whole: its constructors would run twice, and register a fat binary again.
 pub(crate) fn host_libraries(arguments: &Arguments, inputs: &Inputs, way: Way) -> Vec<OsString> {
     let mut args = Vec::new();
     let option = |option: &str, value: &OsStr| match way {
@@ -48,6 +48,7 @@ pub(crate) fn host_libraries(arguments: &Arguments, inputs: &Inputs, way: Way) -
                 "-Xlinker".into(),
                 dir.clone(),
             ]),
+            Item::WholeArchive(_) if way == Way::Own => {}
             Item::WholeArchive(true) => args.push("-Wl,--whole-archive".into()),
             Item::WholeArchive(false) => args.push("-Wl,--no-whole-archive".into()),
         }
@@ -101,9 +102,7 @@ mod tests {
         let expected = [
             "-Ldir".into(),
             shared,
-            "-Wl,--whole-archive".into(),
             archive,
-            "-Wl,--no-whole-archive".into(),
             "-lm".into(),
             "-Xlinker".into(),
             "-rpath".into(),
