@@ -11,15 +11,19 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::path::Path;
 
 use offload_formats::escape::terminal;
 
+use crate::linker_wrapper::choose::host_search::{
+    HostSearch, SearchedContent, SearchedFile, SymbolReader,
+};
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::{FileKind, InputFile, Inputs, Unit, UnitKind};
 use crate::linker_wrapper::inputs::host_objects;
 use crate::linker_wrapper::inputs::images::Image;
-use crate::linker_wrapper::inputs::symbols::{ArchiveSearch, Candidate, Names, Symbols, linked};
+use crate::linker_wrapper::inputs::symbols::{Names, Symbols};
 use crate::linker_wrapper::line::arguments::{Arguments, Item, Load};
 use crate::linker_wrapper::line::elf_linker::ElfLinker;
 use crate::linker_wrapper::report::fates::Report;
@@ -54,18 +58,7 @@ pub(super) fn linked_units(
     }
     let mut taken = Vec::new();
     if unread.is_none() {
-        let of_libraries = of_shared_libraries(inputs, &mut unread)?;
-        let of_libraries = of_libraries
-            .iter()
-            .flat_map(|names| names.symbols().undefined);
-        let roots = arguments.roots.iter().map(|root| root.as_encoded_bytes());
-        let roots = roots.chain([&b"main"[..], b"_start"]).chain(of_libraries);
-        let search = || match linker() {
-            ElfLinker::Gnu | ElfLinker::Gold => ArchiveSearch::Following,
-            _ => ArchiveSearch::First,
-        };
-        let units = HostUnits::read(inputs, arguments, &mut unread)?;
-        taken = units.linked(roots, search, &mut unread)?;
+        taken = HostUnits::read(inputs, arguments, &mut unread)?.linked(linker, &mut unread)?;
     }
     if let Some(name) = unread {
         report.warnings.push(format!(
@@ -85,36 +78,19 @@ fn always(file: &InputFile) -> bool {
     }
 }
 
-/// Reads the undefined symbols of the shared libraries: linkers load archive members for them, too.
-fn of_shared_libraries(
-    inputs: &Inputs,
-    unread: &mut Option<String>,
-) -> Result<Vec<Names>, LinkError> {
-    let mut all = Vec::new();
-    let libraries = inputs.files.iter();
-    for file in libraries.filter(|file| file.kind == FileKind::SharedObject) {
-        let blocks = file.blocks_of(None);
-        let blocks = blocks.map_err(|problem| LinkError::unopened(&file.path, &problem))?;
-        match host_objects::shared_symbols(&blocks) {
-            Some(names) => all.push(names),
-            None => {
-                unread.get_or_insert_with(|| terminal(&*file.path).to_string());
-            }
-        }
-    }
-    Ok(all)
-}
-
 /// The units of the inputs and what they define.
 struct HostUnits<'a> {
+    inputs: &'a Inputs,
     units: Vec<(&'a InputFile, &'a Unit)>,
     /// Symbols of each unit that was read.
     names: Vec<Option<Names>>,
+    /// Symbols of each shared library, by the number of its file.
+    libraries: HashMap<usize, Names>,
     arguments: &'a Arguments,
 }
 
 impl<'a> HostUnits<'a> {
-    /// Reads the symbols of the units that no index has. `unread` becomes the first unit that cannot be read.
+    /// Reads the symbols of the units that no index has, and of shared libraries. `unread` becomes the first that cannot be read.
     fn read(
         inputs: &'a Inputs,
         arguments: &'a Arguments,
@@ -130,78 +106,156 @@ impl<'a> HostUnits<'a> {
                 },
             );
         }
+        let mut libraries = HashMap::new();
+        let files = inputs.files.iter().enumerate();
+        for (number, file) in files.filter(|(_, file)| file.kind == FileKind::SharedObject) {
+            let blocks = file.blocks_of(None);
+            let blocks = blocks.map_err(|problem| LinkError::unopened(&file.path, &problem))?;
+            let names = host_objects::shared_symbols(&blocks);
+            if names.is_none() {
+                unread.get_or_insert_with(|| terminal(&*file.path).to_string());
+            }
+            libraries.insert(number, names.unwrap_or_default());
+        }
         Ok(Self {
+            inputs,
             units,
             names,
+            libraries,
             arguments,
         })
     }
 
-    fn linked<'r>(
+    fn linked(
         &self,
-        roots: impl Iterator<Item = &'r [u8]>,
-        search: impl Fn() -> ArchiveSearch,
+        linker: impl Fn() -> ElfLinker,
         unread: &mut Option<String>,
     ) -> Result<Vec<bool>, LinkError> {
-        let mut last: HashMap<&Path, usize> = HashMap::new();
-        for (file, _) in &self.units {
-            let place = self.arguments.end_of_group(file.item);
-            let last = last.entry(&file.path).or_default();
-            *last = place.max(*last);
-        }
-        let mut candidates = Vec::new();
-        for ((file, unit), names) in self.units.iter().zip(&self.names) {
-            let always = always(file);
-            candidates.push(Candidate {
-                defined: match names {
-                    Some(names) if always => with_values(&names.symbols()),
-                    Some(names) => names.symbols().defined,
-                    None => indexed(file, unit)?.collect(),
-                },
-                always,
-                place: file.item,
-                last: last.get(&*file.path).copied().unwrap_or(file.item),
-            });
-        }
-        let roots: Vec<Cow<'_, [u8]>> = roots.map(|name| self.meant(name)).collect();
-        let roots = roots.iter().map(Cow::as_ref);
-        linked(&candidates, roots, search, |index, want| {
-            let read;
-            let names = match &self.names[index] {
-                Some(names) => names,
-                None => {
-                    let (file, unit) = self.units[index];
-                    read = names_of(file, unit, unread)?;
-                    &read
-                }
+        let files = self.files();
+        let mut listed = vec![Vec::new(); self.units.len()];
+        for file in &files {
+            let SearchedContent::Searched(units) = &file.content else {
+                continue;
             };
-            let symbols = names.symbols();
-            let wanted = symbols.undefined.iter().chain(&symbols.common);
-            wanted.for_each(|name| want(&self.meant(name)));
-            Ok(())
-        })
+            for unit in units.clone() {
+                let (file, of) = self.units[unit];
+                listed[unit] = match &self.names[unit] {
+                    Some(names) => names.symbols().defined,
+                    None => indexed(file, of)?.collect(),
+                };
+            }
+        }
+        let search = HostSearch::new(listed);
+        let units = self.units.iter().zip(&self.names);
+        let loaded = units.filter(|((file, _), _)| always(file));
+        let defined = loaded
+            .flat_map(|(_, names)| names)
+            .flat_map(|names| names.symbols().defined);
+        let is_asked = self.arguments.family.is_elf()
+            && (search.depends_on_linker(defined) || !self.arguments.wrapped.is_empty());
+        let linker = match is_asked {
+            true => linker(),
+            false => ElfLinker::Unknown,
+        };
+        let mut reader = UnitReader {
+            of: self,
+            linker,
+            unread,
+        };
+        let roots = self.arguments.roots.iter();
+        let roots = roots
+            .chain(&self.inputs.roots)
+            .map(|root| root.as_encoded_bytes());
+        let roots = roots.chain([&b"main"[..], b"_start"]);
+        let roots: Vec<Cow<'_, [u8]>> = roots.flat_map(|name| reader.meant(name)).collect();
+        let roots = roots.iter().map(Cow::as_ref);
+        search.run(linker, &files, roots, &mut reader)
     }
 
-    /// Returns the symbol that a reference to `name` leads to, which `--wrap` changes.
-    fn meant<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
-        let is_wrapped = |name: &[u8]| {
-            let mut wrapped = self.arguments.wrapped.iter();
-            wrapped.any(|other| other.as_encoded_bytes() == name)
-        };
-        if is_wrapped(name) {
-            return Cow::Owned([b"__wrap_", name].concat());
+    /// Returns what the linker does with each file.
+    fn files(&self) -> Vec<SearchedFile> {
+        let mut files = Vec::new();
+        let mut known: HashMap<&Path, Range<usize>> = HashMap::new();
+        let mut start = 0;
+        for (number, file) in self.inputs.files.iter().enumerate() {
+            let units = start..start + file.units.len();
+            start = units.end;
+            let content = match file.kind {
+                FileKind::SharedObject => SearchedContent::Library(number),
+                _ if always(file) => SearchedContent::Loaded(units),
+                // An archive that is named again has the same members.
+                _ => SearchedContent::Searched(known.entry(&file.path).or_insert(units).clone()),
+            };
+            files.push(SearchedFile {
+                content,
+                // Files that a script names are searched together.
+                group: self.arguments.group(file.item),
+            });
         }
-        let real = name.strip_prefix(b"__real_");
-        Cow::Borrowed(real.filter(|name| is_wrapped(name)).unwrap_or(name))
+        files
     }
 }
 
-/// Returns the definitions that no other one with a value replaces.
-fn with_values<'d>(symbols: &Symbols<'d>) -> Vec<&'d [u8]> {
-    let defined = symbols.defined.iter().copied();
-    defined
-        .filter(|name| !symbols.common.contains(name))
-        .collect()
+/// Reads the units of a link, the first time that each is loaded.
+struct UnitReader<'u, 'a> {
+    of: &'u HostUnits<'a>,
+    linker: ElfLinker,
+    unread: &'u mut Option<String>,
+}
+
+impl UnitReader<'_, '_> {
+    /// Returns the symbols that a reference to `name` leads to, which `--wrap` changes. lld loads what defines the name itself, too.
+    fn meant<'n>(&self, name: &'n [u8]) -> impl Iterator<Item = Cow<'n, [u8]>> {
+        let is_wrapped = |name: &[u8]| {
+            let mut wrapped = self.of.arguments.wrapped.iter();
+            wrapped.any(|other| other.as_encoded_bytes() == name)
+        };
+        let is_early = matches!(
+            self.linker,
+            ElfLinker::Gnu | ElfLinker::Gold | ElfLinker::Mold
+        );
+        let wrapped = is_wrapped(name);
+        let wrap = wrapped.then(|| Cow::Owned([b"__wrap_", name].concat()));
+        let real = name
+            .strip_prefix(b"__real_")
+            .filter(|name| is_wrapped(name));
+        let own = (!wrapped || !is_early).then_some(Cow::Borrowed(real.unwrap_or(name)));
+        wrap.into_iter().chain(own)
+    }
+
+    fn pass(&self, names: &Names, pass: &mut dyn FnMut(&Symbols<'_>)) {
+        let symbols = names.symbols();
+        if self.of.arguments.wrapped.is_empty() {
+            return pass(&symbols);
+        }
+        let undefined = symbols.undefined.iter();
+        let meant: Vec<Cow<'_, [u8]>> = undefined.flat_map(|name| self.meant(name)).collect();
+        let undefined = meant.iter().map(Cow::as_ref).collect();
+        pass(&Symbols {
+            undefined,
+            ..symbols
+        });
+    }
+}
+
+impl SymbolReader<LinkError> for UnitReader<'_, '_> {
+    fn unit(&mut self, unit: usize, pass: &mut dyn FnMut(&Symbols<'_>)) -> Result<(), LinkError> {
+        match &self.of.names[unit] {
+            Some(names) => self.pass(names, pass),
+            None => {
+                let (file, unit) = self.of.units[unit];
+                let names = names_of(file, unit, self.unread)?;
+                self.pass(&names, pass);
+            }
+        }
+        Ok(())
+    }
+
+    fn library(&mut self, library: usize, pass: &mut dyn FnMut(&Symbols<'_>)) {
+        if let Some(names) = self.of.libraries.get(&library) {
+            self.pass(names, pass);
+        }
+    }
 }
 
 /// Returns the symbols that the archive's index has of a unit.

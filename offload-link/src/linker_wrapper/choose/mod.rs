@@ -6,6 +6,7 @@ pub(crate) mod device_libraries;
 pub(crate) mod distinct;
 pub(crate) mod groups;
 pub(crate) mod host_entries;
+mod host_search;
 pub(crate) mod link_jobs;
 mod linked_units;
 mod needed;

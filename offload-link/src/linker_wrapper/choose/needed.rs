@@ -8,7 +8,7 @@ use offload_formats::format::device_text::DeviceText;
 
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::images::Image;
-use crate::linker_wrapper::inputs::symbols::{ArchiveSearch, Candidate, Names, Symbols, linked};
+use crate::linker_wrapper::inputs::symbols::{Candidate, Names, Symbols, linked};
 
 /// Returns those of `others` that define undefined symbols of `chosen`, and those that these need in turn.
 ///
@@ -52,18 +52,12 @@ pub(super) fn needed<'a>(
         .map(|(symbols, always)| Candidate {
             defined: symbols.defined.clone(),
             always,
-            ..Candidate::default()
         })
         .collect();
-    let taken = linked(
-        &candidates,
-        [],
-        || ArchiveSearch::First,
-        |index, want| {
-            symbols[index].undefined.iter().for_each(|name| want(name));
-            Ok::<(), LinkError>(())
-        },
-    )?;
+    let taken = linked(&candidates, [], |index, want| {
+        symbols[index].undefined.iter().for_each(|name| want(name));
+        Ok::<(), LinkError>(())
+    })?;
     let taken = others.iter().zip(&taken[chosen.len()..]);
     Ok(taken
         .filter_map(|((index, _), taken)| taken.then_some(*index))

@@ -27,6 +27,8 @@ pub(crate) struct Inputs {
     /// Files and libraries that are not there, as the command line names them.
     pub missing: Vec<String>,
     pub unreadable: Vec<Unreadable>,
+    /// Symbols that linker scripts need.
+    pub roots: Vec<OsString>,
 }
 
 /// An object or archive that cannot be searched for device code. The host linker usually refuses it, too.

@@ -2,8 +2,8 @@
 //!
 //! Specification: GNU ld's manual, "Commands Dealing with Files".
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 use crate::platform::os_string;
 
@@ -41,6 +41,8 @@ pub(crate) enum ScriptInput {
     Script(PathBuf),
     /// A folder of libraries.
     Folder(PathBuf),
+    /// A word that may be a symbol which the script needs.
+    Root(OsString),
 }
 
 impl ScriptInput {
@@ -57,11 +59,27 @@ impl ScriptInput {
     }
 }
 
-/// Lists the inputs that a linker script names, in order; `None` if the text is not a linker script.
+/// Extensions of sources, which compiler drivers do not give to a linker.
+const SOURCES: [&str; 33] = [
+    "ada", "adb", "ads", "bc", "c", "c++", "cc", "cp", "cpp", "cppm", "cu", "cui", "cxx", "d", "f",
+    "f03", "f08", "f90", "f95", "for", "ftn", "go", "hip", "hipi", "i", "ii", "ll", "m", "mi",
+    "mm", "rs", "s", "sx",
+];
+
+/// Tells whether a compiler driver compiles a file with that name.
+pub(crate) fn is_source(path: &Path) -> bool {
+    let extension = path.extension().and_then(OsStr::to_str);
+    let extension = extension.map(str::to_ascii_lowercase);
+    extension.is_some_and(|extension| SOURCES.contains(&&*extension))
+}
+
+/// Lists the inputs that a linker script names, in order, and words outside of sections that may be symbols which it needs; `None` if
+/// the text is not a linker script.
 pub(crate) fn inputs(text: &[u8]) -> Option<Vec<ScriptInput>> {
     let mut words = Words { rest: text };
     let mut word = words.next()?;
-    if !COMMANDS.contains(&word) && !is_assignment(word, words.rest) {
+    let starts = text.trim_ascii_start().starts_with(b";");
+    if starts || !COMMANDS.contains(&word) && !is_assignment(word, words.rest) {
         return None;
     }
     let mut inputs = Vec::new();
@@ -70,6 +88,8 @@ pub(crate) fn inputs(text: &[u8]) -> Option<Vec<ScriptInput>> {
         if command == b"INCLUDE" {
             let path = words.next().map(|path| os_string(path.to_vec()).into());
             inputs.extend(path.map(ScriptInput::Script));
+        } else if !COMMANDS.contains(&command) {
+            inputs.extend(roots(command));
         }
         let Some(next) = words.next() else {
             return Some(inputs);
@@ -88,13 +108,22 @@ pub(crate) fn inputs(text: &[u8]) -> Option<Vec<ScriptInput>> {
                 (_, b"SEARCH_DIR") => {
                     inputs.push(ScriptInput::Folder(os_string(word.to_vec()).into()));
                 }
-                _ => {}
+                (_, b"SECTIONS" | b"MEMORY" | b"PHDRS" | b"VERSION" | b"OUTPUT_FORMAT") => {}
+                _ => inputs.extend(roots(word)),
             }
             if depth == 0 {
                 break;
             }
         }
     }
+}
+
+/// Returns the names in a word that may be symbols, as in `a+b`.
+fn roots(word: &[u8]) -> impl Iterator<Item = ScriptInput> {
+    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.$".contains(byte);
+    let names = word.split(move |byte| !is_letter(byte));
+    let names = names.filter(|name| name.first().is_some_and(|first| !first.is_ascii_digit()));
+    names.map(|name| ScriptInput::Root(os_string(name.to_vec())))
 }
 
 /// Tells whether `first` and `rest` begin with `symbol = value`, which no source of C does.
@@ -150,6 +179,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn lists_what_may_be_symbols() {
+        let text =
+            "ENTRY(start) EXTERN(a b) q = c+1; PROVIDE(r = d);\nSECTIONS { .x : { e = .; } }";
+        let found = inputs(text.as_bytes()).unwrap();
+        for name in ["start", "a", "b", "c", "d"] {
+            assert!(
+                found.contains(&ScriptInput::Root(name.into())),
+                "{name}: {found:?}"
+            );
+        }
+        assert!(!found.contains(&ScriptInput::Root("e".into())), "{found:?}");
+        assert!(is_source("a/m.ll".as_ref()) && is_source("B.C".as_ref()));
+        assert!(!is_source("libc.so".as_ref()) && !is_source("script.ld".as_ref()));
+    }
+
+    #[test]
     fn lists_what_input_and_group_name() {
         let file = |name: &str| ScriptInput::File(name.into());
         let library = |name: &str| ScriptInput::Library(name.into());
@@ -188,7 +233,12 @@ mod tests {
             ),
             ("_end=.;STARTUP(crt.o)", vec![file("crt.o")]),
         ] {
-            assert_eq!(inputs(text.as_bytes()), Some(expected), "{text}");
+            let found = inputs(text.as_bytes()).map(|inputs| {
+                let inputs = inputs.into_iter();
+                let is_root = |input: &ScriptInput| matches!(input, ScriptInput::Root(_));
+                inputs.filter(|input| !is_root(input)).collect()
+            });
+            assert_eq!(found, Some(expected), "{text}");
         }
         for text in [
             "",

@@ -25,9 +25,9 @@ use crate::files::{self, Opened, open_member};
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::linker_wrapper::inputs::libraries::Search;
-use crate::linker_wrapper::inputs::linker_script::{self, ScriptInput};
+use crate::linker_wrapper::inputs::linker_script::{self, ScriptInput, is_source};
 use crate::linker_wrapper::inputs::seen::Seen;
-use crate::linker_wrapper::line::arguments::{Arguments, Item, Load};
+use crate::linker_wrapper::line::arguments::{Arguments, Item, Load, Position};
 use crate::linker_wrapper::line::family::Family;
 use crate::platform::is_absent;
 
@@ -44,6 +44,8 @@ struct Scan<'a> {
     /// Compilers name libraries such as libgcc twice.
     archives: HashMap<PathBuf, usize>,
     inputs: Inputs,
+    /// Linker scripts that are being read, each named by the one before.
+    open_scripts: Vec<PathBuf>,
 }
 
 /// Item of the command line that leads to a file.
@@ -145,7 +147,8 @@ impl Scan<'_> {
         let mut named = None;
         if kind == FileKind::Other && self.arguments.family == Family::Gnu {
             let size = blocks.size();
-            let text = (size <= LARGEST_SCRIPT).then(|| (&blocks).read_at(0, size));
+            let is_source = self.arguments.position == Position::Driver && is_source(&path);
+            let text = (size <= LARGEST_SCRIPT && !is_source).then(|| (&blocks).read_at(0, size));
             named = text.flatten().and_then(linker_script::inputs);
         }
         match kind {
@@ -158,15 +161,21 @@ impl Scan<'_> {
         let mut file = InputFile::new(path.clone(), (at.index, at.load), (kind, units), blocks);
         file.in_script = at.scripts > 0;
         inputs.files.push(file);
-        for name in named.into_iter().flatten() {
-            self.named(&path, &name, at)?;
+        // A script may include itself.
+        if self.open_scripts.contains(&path) {
+            return Ok(());
         }
+        self.open_scripts.push(path.clone());
+        for name in named.into_iter().flatten() {
+            self.named(&path, name, at)?;
+        }
+        self.open_scripts.pop();
         Ok(())
     }
 
     /// Adds an input that a linker script names. Shared libraries have no device code to link, and every C library is a
     /// script that names one, so files that are called so are not opened.
-    fn named(&mut self, script: &Path, name: &ScriptInput, at: FileItem) -> Result<(), LinkError> {
+    fn named(&mut self, script: &Path, name: ScriptInput, at: FileItem) -> Result<(), LinkError> {
         let at = FileItem {
             scripts: at.scripts + 1,
             ..at
@@ -176,11 +185,15 @@ impl Scan<'_> {
         }
         let found = match name {
             ScriptInput::Folder(folder) => {
-                self.search().add(folder.clone());
+                self.search().add(folder);
                 return Ok(());
             }
-            ScriptInput::Library(name) => self.find(name, at.only_static)?,
-            ScriptInput::File(path) | ScriptInput::BelowRoot(path) if is_shared(path) => None,
+            ScriptInput::Root(name) => {
+                self.inputs.roots.push(name);
+                return Ok(());
+            }
+            ScriptInput::Library(name) => self.find(&name, at.only_static)?,
+            ScriptInput::File(path) | ScriptInput::BelowRoot(path) if is_shared(&path) => None,
             ScriptInput::BelowRoot(path) => {
                 let mut whole = self.arguments.sysroot.clone().unwrap_or_default();
                 whole.push(path);
@@ -188,11 +201,11 @@ impl Scan<'_> {
             }
             ScriptInput::File(path) | ScriptInput::Script(path) => {
                 let mut exact = OsString::from(":");
-                exact.push(path);
+                exact.push(&path);
                 // GNU ld and lld look beside the script first.
-                match opened(script.with_file_name(path))? {
+                match opened(script.with_file_name(&path))? {
                     Some(found) => Some(found),
-                    None => match opened(path.clone())? {
+                    None => match opened(path)? {
                         Some(found) => Some(found),
                         None => self.find(&exact, at.only_static)?,
                     },
@@ -233,6 +246,7 @@ impl Inputs {
             search: None,
             archives: HashMap::new(),
             inputs: Self::default(),
+            open_scripts: Vec::new(),
         };
         for (index, item) in arguments.items.iter().enumerate() {
             scan.item(index, item)?;

@@ -1,10 +1,6 @@
-//! Finds the archive members that the host link loads.
-//!
-//! An archive member is linked if it defines an undefined symbol of a linked object. If several define it, linkers differ in
-//! which they load ([`ArchiveSearch`]); where only one does, order does not matter, so that a member counts that any linker would load.
+//! Symbols of objects and images, and what a set of them needs, whatever the order.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 
 use offload_formats::format::global_symbol::GlobalSymbol;
 
@@ -80,103 +76,16 @@ impl Names {
 }
 
 /// An object or archive member, which is linked as a whole.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Candidate<'a> {
     /// Symbols that it defines for others.
     pub defined: Vec<&'a [u8]>,
     /// Set if it is linked whatever its symbols.
     pub always: bool,
-    /// Place of its file on the command line.
-    pub place: usize,
-    /// Last place at which a linker that goes on from file to file searches it.
-    pub last: usize,
-}
-
-/// The way in which a linker finds the definition of a symbol that several archive members define.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ArchiveSearch {
-    /// The first on the command line: lld, mold.
-    First,
-    /// The first in the archives that follow the reference: GNU ld, gold.
-    Following,
-}
-
-/// The archive members and objects that define a symbol.
-struct Providers<'a> {
-    first: HashMap<&'a [u8], usize>,
-    /// The others in order, of a symbol that several define.
-    others: HashMap<&'a [u8], Vec<usize>>,
-}
-
-impl<'a> Providers<'a> {
-    fn of(candidates: &[Candidate<'a>]) -> Self {
-        let mut first: HashMap<&[u8], usize> = HashMap::new();
-        let mut others: HashMap<&[u8], Vec<usize>> = HashMap::new();
-        for (index, candidate) in candidates.iter().enumerate() {
-            for name in &candidate.defined {
-                let known = *first.entry(name).or_insert(index);
-                if known == index {
-                    continue;
-                }
-                // A candidate that is always linked has priority over earlier ones.
-                match (candidates[known].always, candidate.always) {
-                    (true, _) => {}
-                    (false, true) => {
-                        first.insert(name, index);
-                        others.remove(name);
-                    }
-                    (false, false) => others.entry(name).or_default().push(index),
-                }
-            }
-        }
-        Self { first, others }
-    }
-
-    /// Removes the symbol, because a second use of the name changes nothing, and returns what is loaded for a reference at the
-    /// place `from`.
-    fn take(
-        &mut self,
-        name: &[u8],
-        from: usize,
-        loads: &Loads<'_, '_>,
-        search: &impl Fn() -> ArchiveSearch,
-    ) -> Option<usize> {
-        let first = self.first.remove(name)?;
-        let Some(others) = self.others.remove(name) else {
-            return Some(first);
-        };
-        let follows = |index: &&usize| loads.candidates[**index].last >= from;
-        let chosen = match follows(&&first) || search() == ArchiveSearch::First {
-            true => first,
-            false => others.iter().find(follows).copied().unwrap_or(first),
-        };
-        // What was loaded before for another symbol defines this one, too.
-        let place = loads.place(chosen, from);
-        let is_loaded = |index: &usize| loads.places[*index].is_some_and(|at| at < place);
-        let mut all = others.iter().chain([&first]);
-        match all.any(|index| *index != chosen && is_loaded(index)) {
-            true => None,
-            false => Some(chosen),
-        }
-    }
-}
-
-/// The candidates, and which of them a linker has loaded.
-struct Loads<'c, 'a> {
-    candidates: &'c [Candidate<'a>],
-    /// Place at which each candidate was loaded.
-    places: Vec<Option<usize>>,
-}
-
-impl Loads<'_, '_> {
-    /// Returns the place at which a candidate is loaded for a reference at the place `from`.
-    fn place(&self, index: usize, from: usize) -> usize {
-        self.candidates[index].place.max(from)
-    }
 }
 
 /// Returns which of `candidates` are linked if `roots` must be defined. `undefined` passes the undefined symbols of a
-/// linked candidate to its second argument; it is called once for each of them. `search` is called if the answer depends on it.
+/// linked candidate to its second argument; it is called once for each of them.
 ///
 /// # Errors
 ///
@@ -184,43 +93,30 @@ impl Loads<'_, '_> {
 pub(crate) fn linked<'r, E>(
     candidates: &[Candidate<'_>],
     roots: impl IntoIterator<Item = &'r [u8]>,
-    search: impl Fn() -> ArchiveSearch,
     mut undefined: impl FnMut(usize, &mut dyn FnMut(&[u8])) -> Result<(), E>,
 ) -> Result<Vec<bool>, E> {
-    let mut providers = Providers::of(candidates);
-    let mut loads = Loads {
-        candidates,
-        places: vec![None; candidates.len()],
-    };
-    // In the order in which a linker goes through the files.
-    let mut waiting: BinaryHeap<Reverse<(usize, usize)>> = BinaryHeap::new();
-    let always = candidates.iter().enumerate();
-    let always = always.filter(|(_, candidate)| candidate.always);
-    let always = always.map(|(index, candidate)| (candidate.place, index));
-    let roots = roots.into_iter();
-    let roots = roots.filter_map(|name| providers.take(name, 0, &loads, &search));
-    let roots: Vec<usize> = roots.collect();
-    let roots = roots
-        .into_iter()
-        .map(|index| (loads.place(index, 0), index));
-    for (place, index) in always.chain(roots).collect::<Vec<_>>() {
-        if loads.places[index].replace(place).is_none() {
-            waiting.push(Reverse((place, index)));
+    let mut providers: HashMap<&[u8], usize> = HashMap::new();
+    for (index, candidate) in candidates.iter().enumerate() {
+        for name in &candidate.defined {
+            // A candidate that is always linked has priority over earlier ones.
+            let first = providers.entry(name).or_insert(index);
+            if candidate.always && !candidates[*first].always {
+                *first = index;
+            }
         }
     }
-    while let Some(Reverse((place, index))) = waiting.pop() {
-        undefined(index, &mut |name| {
-            let Some(index) = providers.take(name, place, &loads, &search) else {
-                return;
-            };
-            if loads.places[index].is_none() {
-                let place = loads.place(index, place);
-                loads.places[index] = Some(place);
-                waiting.push(Reverse((place, index)));
-            }
-        })?;
+    let always = candidates.iter().enumerate();
+    let always = always.filter(|(_, candidate)| candidate.always);
+    let mut waiting: Vec<usize> = always.map(|(index, _)| index).collect();
+    // Removed, because a second use of the name changes nothing.
+    waiting.extend(roots.into_iter().filter_map(|name| providers.remove(name)));
+    let mut taken = vec![false; candidates.len()];
+    while let Some(index) = waiting.pop() {
+        if !std::mem::replace(&mut taken[index], true) {
+            undefined(index, &mut |name| waiting.extend(providers.remove(name)))?;
+        }
     }
-    Ok(loads.places.iter().map(Option::is_some).collect())
+    Ok(taken)
 }
 
 #[cfg(test)]
@@ -242,21 +138,15 @@ mod tests {
             .map(|(always, symbols)| Candidate {
                 defined: symbols.defined.clone(),
                 always: *always,
-                ..Candidate::default()
             })
             .collect();
         let roots = roots.iter().map(|root| root.as_bytes());
         let mut read = Vec::new();
-        let taken = linked(
-            &candidates,
-            roots,
-            || ArchiveSearch::First,
-            |index, want| {
-                read.push(index);
-                list[index].1.undefined.iter().for_each(|name| want(name));
-                Ok::<(), ()>(())
-            },
-        );
+        let taken = linked(&candidates, roots, |index, want| {
+            read.push(index);
+            list[index].1.undefined.iter().for_each(|name| want(name));
+            Ok::<(), ()>(())
+        });
         let taken = taken.unwrap();
         // The undefined symbols of the others are never read.
         read.sort_unstable();
@@ -288,55 +178,6 @@ mod tests {
         ];
         assert_eq!(taken(&list, &[]), [0, 2]);
         assert_eq!(taken(&list, &["z"]), [0, 1, 2]);
-    }
-
-    #[test]
-    fn takes_the_member_that_follows() {
-        let candidate = |place, defined: &[&'static str]| Candidate {
-            defined: defined.iter().map(|name| name.as_bytes()).collect(),
-            always: defined.is_empty(),
-            place,
-            last: place,
-        };
-        // An archive, an object, three archives, of which the second wants `d`.
-        let mut list = [
-            candidate(0, &["a", "y"]),
-            candidate(1, &[]),
-            candidate(2, &["z"]),
-            candidate(3, &["a"]),
-            candidate(4, &["a"]),
-        ];
-        let taken = |list: &[Candidate<'_>], search, wanted: &[&str]| {
-            let taken = linked(
-                list,
-                [],
-                || search,
-                |index, want| {
-                    match index {
-                        1 => wanted.iter().for_each(|name| want(name.as_bytes())),
-                        3 => want(b"d"),
-                        _ => {}
-                    }
-                    Ok::<(), ()>(())
-                },
-            );
-            let taken = taken.unwrap().into_iter().enumerate();
-            let taken = taken.filter_map(|(index, taken)| taken.then_some(index));
-            taken.collect::<Vec<usize>>()
-        };
-        let (following, first) = (ArchiveSearch::Following, ArchiveSearch::First);
-        assert_eq!(taken(&list, following, &["a", "z"]), [1, 2, 3]);
-        assert_eq!(taken(&list, first, &["a", "z"]), [0, 1, 2]);
-        // Without one that follows, one before it: of a group, or of a linker that looks back.
-        assert_eq!(taken(&list, following, &["y"]), [0, 1]);
-        // What was loaded for `z` defines `d`, too; nothing else is loaded for it.
-        list[2].defined.push(b"d");
-        list[4].defined.push(b"d");
-        assert_eq!(taken(&list, following, &["a", "z"]), [1, 2, 3]);
-        assert_eq!(taken(&list, following, &["a"]), [1, 3, 4]);
-        // The first archive is named again, or is in a group with the object.
-        list[0].last = 5;
-        assert_eq!(taken(&list, following, &["a", "z"]), [0, 1, 2]);
     }
 
     #[test]

@@ -224,10 +224,10 @@ impl Arguments {
         }
     }
 
-    /// Returns the last place at which the linker searches an archive that is an item of the host link.
-    pub(crate) fn end_of_group(&self, item: usize) -> usize {
+    /// Returns the number of the group of an item: that of the first item in it.
+    pub(crate) fn group(&self, item: usize) -> usize {
         let group = self.groups.iter().find(|group| group.contains(&item));
-        group.map_or(item, |group| group.end - 1)
+        group.map_or(item, |group| group.start)
     }
 
     /// Returns the path of the output.

@@ -209,7 +209,7 @@ pub(crate) const LD: &[Opt<Host>] = &[
     host(Host::NamedLibrary, &["library"], Spelling::Value),
     host(Host::LibraryDir, &["L"], Spelling::Letter),
     host(Host::LibraryDir, &["library-path"], Spelling::Value),
-    host(Host::Sysroot, &["sysroot"], Spelling::Equal),
+    host(Host::Sysroot, &["sysroot"], Spelling::Value),
     host(Host::Rpath, &["rpath"], Spelling::Value),
     host(Host::WholeArchive, &["whole-archive"], Spelling::Flag),
     host(Host::NoWholeArchive, &["no-whole-archive"], Spelling::Flag),
@@ -230,7 +230,7 @@ pub(crate) const LD: &[Opt<Host>] = &[
     host(Host::StartGroup, &["start-group", "("], Spelling::Flag),
     host(Host::EndGroup, &["end-group", ")"], Spelling::Flag),
     host(Host::NoLink, &["version", "help"], Spelling::Flag),
-    host(Host::Value, &["T", "m", "z", "h", "y", "A", "c", "F", "f", "G", "I", "P", "R", "Y", "a"], Spelling::Letter),
+    host(Host::Value, &["T", "m", "z", "h", "y", "A", "c", "F", "f", "I", "P", "R", "Y", "a", "O", "C"], Spelling::Letter),
     host(Host::Value, &[
         "soname", "dynamic-linker", "plugin", "plugin-opt", "rpath-link", "Map", "version-script",
         "dynamic-list", "script", "default-script", "dT", "oformat", "just-symbols", "auxiliary", "filter",
@@ -245,7 +245,7 @@ pub(crate) const LD: &[Opt<Host>] = &[
         "thread-count-initial", "thread-count-middle", "thread-count-final", "build-id-chunk-size-for-treehash",
         "build-id-min-file-size-for-treehash", "error-limit", "opt-remarks-filename", "opt-remarks-format", "opt-remarks-passes",
         "opt-remarks-hotness-threshold", "pack-dyn-relocs", "print-symbol-order", "remap-inputs", "reproduce", "rsp-quoting",
-        "thinlto-cache-policy", "why-live", "warn-backrefs-exclude", "irpgo-profile", "load-pass-plugin", "chroot", "directory",
+        "thinlto-cache-policy", "why-live", "warn-backrefs-exclude", "irpgo-profile", "load-pass-plugin", "chroot", "directory", "compress-sections",
     ], Spelling::Value),
     // Of linkers for Windows.
     host(Host::Value, &[
@@ -280,7 +280,9 @@ pub(crate) const DARWIN: &[Opt<Host>] = &[
 #[rustfmt::skip]
 pub(crate) const CC: &[Opt<Host>] = &[
     host(Host::Output, &["o"], Spelling::Letter),
+    host(Host::Output, &["-output"], Spelling::Value),
     host(Host::Library, &["l"], Spelling::Letter),
+    host(Host::NamedLibrary, &["-library"], Spelling::Value),
     host(Host::LibraryDir, &["L"], Spelling::Letter),
     host(Host::Sysroot, &["-sysroot"], Spelling::Value),
     host(Host::AllStatic, &["static", "static-pie"], Spelling::Flag),
@@ -296,11 +298,13 @@ pub(crate) const CC: &[Opt<Host>] = &[
     host(Host::NoLink, &["print-prog-name", "print-file-name"], Spelling::Equal),
     host(Host::Prefix, &["B"], Spelling::Letter),
     host(Host::InputLanguage, &["x"], Spelling::Letter),
+    host(Host::InputLanguage, &["-language"], Spelling::Value),
     host(Host::Value, &["T", "z", "I", "D", "U", "MF", "MT", "MQ", "G"], Spelling::Letter),
     host(Host::Value, &[
         "Xclang", "Xpreprocessor", "Xassembler", "Xarch_host", "Xarch_device", "Xcuda-ptxas", "Xoffload-linker", "mllvm",
         "include", "imacros", "isystem", "idirafter", "iquote", "iprefix", "iwithprefix", "isysroot", "-param", "aux-info",
         "dumpbase", "dumpdir", "arch", "framework", "rpath", "install_name", "bundle_loader", "wrapper", "gcc-toolchain",
+        "MJ", "mthread-model", "include-pch", "serialize-diagnostics", "-serialize-diagnostics", "-config",
     ], Spelling::Separate),
     // Long names that are not the letter option with which they begin.
     host(Host::Value, &["export-dynamic", "emit-llvm", "undef"], Spelling::Flag),

@@ -129,7 +129,8 @@ impl Arguments {
     }
 
     /// Returns the position before the first input after `-o`, or before the first of all; never after the libraries,
-    /// before objects that must be first or last, or where an object is taken for data or loaded on demand. For Windows, order does not matter for archive members, so
+    /// before objects that must be first or last, or where an object is taken for data or loaded on demand. For
+    /// Windows, order does not matter for archive members, so
     /// objects follow the output like in LLVM.
     fn insertion_point(&self, output: Option<usize>, end: usize) -> Option<usize> {
         let inputs = || {

@@ -1,0 +1,401 @@
+//! Goes through the files of the host link as its linker does, and tells which archive members that loads.
+//!
+//! | linker | a member is loaded |
+//! |---|---|
+//! | GNU ld, gold | if it defines what is undefined when its archive is searched: in the order of the files, a group until nothing is found |
+//! | lld, and unknown linkers | as soon as both a reference and the first archive with a definition were read |
+//! | mold | if nothing defines the symbol but archives, and it is in the first of these |
+//!
+//! GNU ld and lld also load a member that gives common storage a value. Each was compared with random links by the linker
+//! itself. Only names that archives have are kept: others decide nothing.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+
+use crate::linker_wrapper::inputs::symbols::Symbols;
+use crate::linker_wrapper::line::elf_linker::ElfLinker;
+
+/// A file of the host link, in the order of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SearchedFile {
+    pub content: SearchedContent,
+    /// Number of its group; files that are in none have numbers of their own.
+    pub group: usize,
+}
+
+/// Use that a linker makes of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum SearchedContent {
+    /// Loads all units.
+    Loaded(Range<usize>),
+    /// Loads the units that are needed.
+    Searched(Range<usize>),
+    /// Looks for the undefined symbols of the shared library with that number.
+    Library(usize),
+}
+
+/// Reads symbols, with the names that references lead to.
+pub(super) trait SymbolReader<E> {
+    /// Passes the symbols of a unit.
+    fn unit(&mut self, unit: usize, pass: &mut dyn FnMut(&Symbols<'_>)) -> Result<(), E>;
+
+    /// Passes the symbols of a shared library.
+    fn library(&mut self, library: usize, pass: &mut dyn FnMut(&Symbols<'_>));
+}
+
+/// Standing of a symbol in the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SymbolState {
+    Unknown,
+    Undefined,
+    /// Defined by that unit of an archive, which nobody needs yet.
+    Lazy(usize),
+    Common,
+    Defined,
+}
+
+/// The state of a link.
+pub(super) struct HostSearch<'a> {
+    /// Numbers of the symbols that archives have.
+    numbers: HashMap<&'a [u8], usize>,
+    /// Symbols of each unit that is loaded on demand.
+    listed: Vec<Vec<usize>>,
+    /// Units that define each symbol, in order.
+    providers: Vec<Vec<usize>>,
+    states: Vec<SymbolState>,
+    /// Symbols that are undefined or common.
+    wanted: BTreeSet<usize>,
+    loaded: Vec<bool>,
+}
+
+impl<'a> HostSearch<'a> {
+    /// Returns a link in which nothing is loaded. `listed` are the symbols of each unit that is loaded on demand, and nothing of
+    /// others.
+    pub(super) fn new(listed: Vec<Vec<&'a [u8]>>) -> Self {
+        let mut search = Self {
+            numbers: HashMap::new(),
+            loaded: vec![false; listed.len()],
+            listed: Vec::with_capacity(listed.len()),
+            providers: Vec::new(),
+            states: Vec::new(),
+            wanted: BTreeSet::new(),
+        };
+        for (unit, names) in listed.into_iter().enumerate() {
+            let mut symbols = Vec::with_capacity(names.len());
+            for name in names {
+                // A default version satisfies references without one.
+                let plain = name.windows(2).position(|at| at == b"@@");
+                let plain = plain.and_then(|end| name.get(..end));
+                symbols.extend(
+                    plain
+                        .into_iter()
+                        .chain([name])
+                        .map(|name| search.number(name)),
+                );
+            }
+            for symbol in &symbols {
+                search.providers[*symbol].push(unit);
+            }
+            search.listed.push(symbols);
+        }
+        search
+    }
+
+    fn number(&mut self, name: &'a [u8]) -> usize {
+        let count = self.numbers.len();
+        let symbol = *self.numbers.entry(name).or_insert(count);
+        if symbol == count {
+            self.providers.push(Vec::new());
+            self.states.push(SymbolState::Unknown);
+        }
+        symbol
+    }
+
+    /// Tells whether linkers may load different units: if several define a symbol, or a unit that
+    /// is always loaded does: `defined` are the symbols of these.
+    pub(super) fn depends_on_linker<'s>(
+        &self,
+        mut defined: impl Iterator<Item = &'s [u8]>,
+    ) -> bool {
+        let mut providers = self.providers.iter();
+        providers.any(|units| units.len() > 1)
+            || defined.any(|name| self.numbers.contains_key(name))
+    }
+
+    /// Returns which units `linker` loads if `roots` must be defined.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a unit cannot be read.
+    pub(super) fn run<'r, E>(
+        mut self,
+        linker: ElfLinker,
+        files: &[SearchedFile],
+        roots: impl Iterator<Item = &'r [u8]>,
+        reader: &mut impl SymbolReader<E>,
+    ) -> Result<Vec<bool>, E> {
+        for root in roots {
+            self.want(root);
+        }
+        match linker {
+            ElfLinker::Gnu => self.go_through(files, CommonStorage::NeedsValue, reader)?,
+            ElfLinker::Gold => self.go_through(files, CommonStorage::IsDefined, reader)?,
+            ElfLinker::Mold => self.choose(files, reader)?,
+            ElfLinker::Lld | ElfLinker::Unknown => self.match_up(files, reader)?,
+        }
+        Ok(self.loaded)
+    }
+
+    fn set(&mut self, symbol: usize, state: SymbolState) {
+        self.states[symbol] = state;
+        match state {
+            SymbolState::Undefined | SymbolState::Common => self.wanted.insert(symbol),
+            _ => self.wanted.remove(&symbol),
+        };
+    }
+
+    /// Notes a reference, and returns the symbol if an archive has it.
+    fn want(&mut self, name: &[u8]) -> Option<usize> {
+        let symbol = *self.numbers.get(name)?;
+        if self.states[symbol] == SymbolState::Unknown {
+            self.set(symbol, SymbolState::Undefined);
+        }
+        Some(symbol)
+    }
+
+    fn define(&mut self, symbols: &Symbols<'_>) {
+        for name in &symbols.defined {
+            let Some(symbol) = self.numbers.get(name).copied() else {
+                continue;
+            };
+            if !symbols.common.contains(name) {
+                self.set(symbol, SymbolState::Defined);
+            } else if self.states[symbol] != SymbolState::Defined {
+                self.set(symbol, SymbolState::Common);
+            }
+        }
+    }
+
+    /// Loads a unit, and returns the symbols that it needs.
+    fn load<E>(&mut self, unit: usize, reader: &mut impl SymbolReader<E>) -> Result<Vec<usize>, E> {
+        self.loaded[unit] = true;
+        let mut needed = Vec::new();
+        reader.unit(unit, &mut |symbols| {
+            self.define(symbols);
+            needed.extend(symbols.undefined.iter().filter_map(|name| self.want(name)));
+        })?;
+        Ok(needed)
+    }
+
+    fn want_for_library<E>(
+        &mut self,
+        library: usize,
+        reader: &mut impl SymbolReader<E>,
+    ) -> Vec<usize> {
+        let mut needed = Vec::new();
+        reader.library(library, &mut |symbols| {
+            needed.extend(symbols.undefined.iter().filter_map(|name| self.want(name)));
+        });
+        needed
+    }
+}
+
+/// Role of common storage when an archive is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CommonStorage {
+    /// A member that gives it a value is loaded.
+    NeedsValue,
+    IsDefined,
+}
+
+/// GNU ld and gold.
+impl HostSearch<'_> {
+    fn go_through<E>(
+        &mut self,
+        files: &[SearchedFile],
+        common: CommonStorage,
+        reader: &mut impl SymbolReader<E>,
+    ) -> Result<(), E> {
+        let groups = files.chunk_by(|one, two| one.group == two.group);
+        for group in groups {
+            let mut is_first = true;
+            loop {
+                let mut has_loaded = false;
+                for file in group {
+                    match file.content.clone() {
+                        SearchedContent::Searched(units) => {
+                            has_loaded |= self.search(units, common, reader)?;
+                        }
+                        SearchedContent::Loaded(units) if is_first => {
+                            has_loaded = true;
+                            for unit in units {
+                                self.load(unit, reader)?;
+                            }
+                        }
+                        SearchedContent::Library(library) if is_first => {
+                            has_loaded = true;
+                            self.want_for_library(library, reader);
+                        }
+                        _ => {}
+                    }
+                }
+                is_first = false;
+                if !has_loaded || group.len() == 1 {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Searches an archive until nothing is found, and tells whether a unit was loaded.
+    fn search<E>(
+        &mut self,
+        units: Range<usize>,
+        common: CommonStorage,
+        reader: &mut impl SymbolReader<E>,
+    ) -> Result<bool, E> {
+        let mut possible: BTreeSet<usize> = BTreeSet::new();
+        for symbol in &self.wanted {
+            possible.extend(within(&self.providers[*symbol], &units));
+        }
+        let (mut next, mut has_loaded) = (units.start, false);
+        while !possible.is_empty() {
+            let Some(unit) = possible.range(next..).next().copied() else {
+                next = units.start;
+                continue;
+            };
+            possible.remove(&unit);
+            next = unit + 1;
+            let is_wanted = |symbol: &usize| match self.states[*symbol] {
+                SymbolState::Undefined => true,
+                SymbolState::Common => common == CommonStorage::NeedsValue,
+                _ => false,
+            };
+            if !self.loaded[unit] && self.listed[unit].iter().any(is_wanted) {
+                has_loaded = true;
+                for symbol in self.load(unit, reader)? {
+                    possible.extend(within(&self.providers[symbol], &units));
+                }
+            }
+        }
+        Ok(has_loaded)
+    }
+}
+
+/// Returns the units in a range.
+fn within(sorted: &[usize], units: &Range<usize>) -> impl Iterator<Item = usize> {
+    let start = sorted.partition_point(|unit| *unit < units.start);
+    let end = sorted.partition_point(|unit| *unit < units.end);
+    sorted[start..end].iter().copied()
+}
+
+/// lld.
+impl HostSearch<'_> {
+    fn match_up<E>(
+        &mut self,
+        files: &[SearchedFile],
+        reader: &mut impl SymbolReader<E>,
+    ) -> Result<(), E> {
+        for file in files {
+            match file.content.clone() {
+                SearchedContent::Loaded(units) => {
+                    for unit in units {
+                        self.load_all(unit, reader)?;
+                    }
+                }
+                SearchedContent::Searched(units) => {
+                    for unit in units {
+                        self.offer(unit, reader)?;
+                    }
+                }
+                SearchedContent::Library(library) => {
+                    let needed = self.want_for_library(library, reader);
+                    self.load_needed(needed, reader)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads a unit if one of its symbols is needed already.
+    fn offer<E>(&mut self, unit: usize, reader: &mut impl SymbolReader<E>) -> Result<(), E> {
+        if self.loaded[unit] {
+            return Ok(());
+        }
+        for place in 0..self.listed[unit].len() {
+            let symbol = self.listed[unit][place];
+            match self.states[symbol] {
+                SymbolState::Unknown => self.set(symbol, SymbolState::Lazy(unit)),
+                SymbolState::Undefined | SymbolState::Common => {
+                    return self.load_all(unit, reader);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads a unit, and what it needs of earlier archives.
+    fn load_all<E>(&mut self, unit: usize, reader: &mut impl SymbolReader<E>) -> Result<(), E> {
+        let needed = self.load(unit, reader)?;
+        self.load_needed(needed, reader)
+    }
+
+    fn load_needed<E>(
+        &mut self,
+        needed: Vec<usize>,
+        reader: &mut impl SymbolReader<E>,
+    ) -> Result<(), E> {
+        // What a unit needs comes before what others still need.
+        let mut left = vec![needed.into_iter()];
+        while let Some(symbols) = left.last_mut() {
+            let Some(symbol) = symbols.next() else {
+                left.pop();
+                continue;
+            };
+            if let SymbolState::Lazy(unit) = self.states[symbol] {
+                self.set(symbol, SymbolState::Undefined);
+                if !self.loaded[unit] {
+                    left.push(self.load(unit, reader)?.into_iter());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// mold.
+impl HostSearch<'_> {
+    fn choose<E>(
+        &mut self,
+        files: &[SearchedFile],
+        reader: &mut impl SymbolReader<E>,
+    ) -> Result<(), E> {
+        let mut needed: Vec<usize> = self.wanted.iter().copied().collect();
+        for file in files {
+            match file.content.clone() {
+                SearchedContent::Loaded(units) => {
+                    for unit in units {
+                        needed.extend(self.load(unit, reader)?);
+                    }
+                }
+                SearchedContent::Library(library) => {
+                    needed.extend(self.want_for_library(library, reader));
+                }
+                SearchedContent::Searched(_) => {}
+            }
+        }
+        // Objects come before archives wherever they are. Among archives the first is chosen, whatever else is loaded.
+        needed.extend(self.wanted.iter().copied());
+        let of_objects = self.states.clone();
+        while let Some(symbol) = needed.pop() {
+            let first = self.providers[symbol].first().copied();
+            let first = first.filter(|_| of_objects[symbol] != SymbolState::Defined);
+            if let Some(unit) = first.filter(|unit| !self.loaded[*unit]) {
+                needed.extend(self.load(unit, reader)?);
+            }
+        }
+        Ok(())
+    }
+}
