@@ -463,7 +463,7 @@ fn links_what_scripts_need() {
         "libcb.a",
     ];
     run(link.args(line));
-    // LLVM IR is no script, although a semicolon is before an assignment.
+    // A compiler reads LLVM IR, whose first line looks like an assignment of a linker script.
     project.write("main.ll", "; ModuleID = 'main'\ndeclare i32 @cb()\ndefine i32 @main() {\n  %a = call i32 @cb()\n  ret i32 %a\n}\n");
     let driver = format!("--linker-path={}", project.clang.display());
     expect_run(

@@ -99,7 +99,7 @@ impl Jobs {
     }
 }
 
-/// Returns the device and inode of a pipe; `None` if the file is no pipe.
+/// Returns the device and inode of a pipe, and nothing of other files.
 #[cfg(target_os = "linux")]
 fn pipe(path: &str) -> Option<(u64, u64)> {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};

@@ -204,13 +204,14 @@ struct UnitReader<'u, 'a> {
 }
 
 impl UnitReader<'_, '_> {
-    /// Returns the symbols that a reference to `name` leads to, which `--wrap` changes. lld loads what defines the name itself, too.
+    /// Returns the symbols that a reference to `name` leads to, which `--wrap` changes. lld changes references after it has read all
+    /// files, so it loads what defines the name itself, too.
     fn meant<'n>(&self, name: &'n [u8]) -> impl Iterator<Item = Cow<'n, [u8]>> {
         let is_wrapped = |name: &[u8]| {
             let mut wrapped = self.of.arguments.wrapped.iter();
             wrapped.any(|other| other.as_encoded_bytes() == name)
         };
-        let is_early = matches!(
+        let hides_names = matches!(
             self.linker,
             ElfLinker::Gnu | ElfLinker::Gold | ElfLinker::Mold
         );
@@ -219,7 +220,7 @@ impl UnitReader<'_, '_> {
         let real = name
             .strip_prefix(b"__real_")
             .filter(|name| is_wrapped(name));
-        let own = (!wrapped || !is_early).then_some(Cow::Borrowed(real.unwrap_or(name)));
+        let own = (!wrapped || !hides_names).then_some(Cow::Borrowed(real.unwrap_or(name)));
         wrap.into_iter().chain(own)
     }
 

@@ -3,17 +3,19 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use offload_formats::container::elf::Machine;
+use offload_formats::container::archive::ArchiveMembers;
+use offload_formats::container::elf::{Elf, Machine};
+use offload_formats::format::magic::Magic;
 
 use crate::files::Opened;
 use crate::linker_wrapper::error::LinkError;
+use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::host;
-use crate::platform::{self, FileExt as _, is_absent};
+use crate::platform::{self, is_absent};
 
 /// Folders that a driver's linker searches by default.
 const DEFAULT_DIRS: &[&str] = &["/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
@@ -129,14 +131,11 @@ impl Search {
                 })
                 .collect(),
         };
-        let is_for_another = |file: &File| {
-            host.is_some_and(|host| machine_of(file).is_some_and(|of| of != host.number))
-        };
         for dir in dirs {
             for name in &names {
                 let path = dir.join(Path::new(name));
                 match Opened::open(&path) {
-                    Ok(file) if is_for_another(&file) => {}
+                    Ok(file) if host.is_some_and(|host| is_for_another(&path, &file, host)) => {}
                     Ok(file) => return Ok(Some((path, file))),
                     Err(problem) if is_absent(&problem) || is_closed(dir, &problem) => {}
                     Err(problem) => return Err(LinkError::unopened(&path, &problem)),
@@ -147,44 +146,25 @@ impl Search {
     }
 }
 
-/// Returns the machine of a library: that of its ELF header, or of the first object of an archive.
-fn machine_of(file: &File) -> Option<u16> {
-    const ARCHIVE: &[u8] = b"!<arch>\n";
-    /// Size in bytes of a member's header, and where its size is in decimal digits.
-    const HEADER: u64 = 60;
-    const SIZE: Range<usize> = 48..58;
-    /// Members before the first object: an index, long names, metadata.
+/// Tells whether a library, by its ELF header or that of the first object of an archive, is for another machine than `host`.
+fn is_for_another(path: &Path, file: &File, host: Machine) -> bool {
+    /// Members before the first object, such as metadata.
     const MOST: usize = 4;
-    let elf = |offset| {
-        let mut bytes = [0; 20];
-        file.read_exact_at(&mut bytes, offset).ok()?;
-        let machine = [bytes[18], bytes[19]];
-        bytes.starts_with(b"\x7fELF").then(|| match bytes[5] {
-            2 => u16::from_be_bytes(machine),
-            _ => u16::from_le_bytes(machine),
-        })
-    };
-    let mut start = [0; ARCHIVE.len()];
-    file.read_exact_at(&mut start, 0).ok()?;
-    if start != ARCHIVE {
-        return elf(0);
-    }
-    let mut offset = ARCHIVE.len() as u64;
-    for _ in 0..MOST {
-        let mut header = [0; HEADER as usize];
-        file.read_exact_at(&mut header, offset).ok()?;
-        let content = offset.checked_add(HEADER)?;
-        if let Some(machine) = elf(content) {
-            return Some(machine);
+    let blocks = file.try_clone().and_then(|file| Blocks::of(path, file));
+    // Whoever reads it next reports the problem.
+    let Ok(blocks) = blocks else { return false };
+    let machine = |range| Elf::parse(&blocks, range).ok().map(|elf| elf.machine);
+    let whole = 0..blocks.size();
+    let machine = match Magic::at(&blocks, whole.clone()) {
+        Magic::Archive => {
+            let members = ArchiveMembers::new(&blocks, whole).take(MOST);
+            members
+                .flatten()
+                .find_map(|member| machine(member.content?))
         }
-        let size: u64 = std::str::from_utf8(&header[SIZE])
-            .ok()?
-            .trim()
-            .parse()
-            .ok()?;
-        offset = content.checked_add(size)?.checked_next_multiple_of(2)?;
-    }
-    None
+        _ => machine(whole),
+    };
+    machine.is_some_and(|machine| machine != host.number)
 }
 
 /// Tells whether no process may read the folder; then the host linker finds nothing there, either.

@@ -161,15 +161,17 @@ impl Scan<'_> {
         let mut file = InputFile::new(path.clone(), (at.index, at.load), (kind, units), blocks);
         file.in_script = at.scripts > 0;
         inputs.files.push(file);
-        // A script may include itself.
-        if self.open_scripts.contains(&path) {
+        let Some(named) = named else {
             return Ok(());
+        };
+        // A script may include itself.
+        if !self.open_scripts.contains(&path) {
+            self.open_scripts.push(path.clone());
+            for name in named {
+                self.named(&path, name, at)?;
+            }
+            self.open_scripts.pop();
         }
-        self.open_scripts.push(path.clone());
-        for name in named.into_iter().flatten() {
-            self.named(&path, name, at)?;
-        }
-        self.open_scripts.pop();
         Ok(())
     }
 
