@@ -338,3 +338,43 @@ fn reads<'a>(module: &'a Module, made: &'a [Made]) -> Vec<&'a Path> {
     let inputs = made.iter().flat_map(|made| &made.inputs).chain(unused);
     sorted(inputs.map(PathBuf::as_path))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use offload_build_core::declare::settings::{Setting, Settings};
+
+    #[test]
+    fn reads_variables_of_others_for_the_language_that_the_build_script_says() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("k.cu"), "").unwrap();
+        let root = folder.path().display().to_string();
+        let variables = [
+            ("CARGO_MANIFEST_DIR", &*root),
+            ("OUT_DIR", "/out"),
+            ("GPU_TARGETS", "gfx942"),
+            ("CUDAARCHS", "90-real"),
+        ];
+        let variables = variables.map(|(name, value)| (name.into(), value.into()));
+        let environment = Environment::new(variables.into());
+        let mut module = Settings::default();
+        let list = |text: &str| Setting::List(vec![text.into()]);
+        module.set("language", Setting::Text("hip".into()), "Cargo.toml");
+        module.set("sources", list("k.cu"), "Cargo.toml");
+        module.set("targets", list("gfx90a"), "Cargo.toml");
+        let mut own = Settings::default();
+        let targets = |own: &Settings| {
+            let declared = Declared {
+                modules: vec![module.clone()],
+                own: own.clone(),
+            };
+            let run = Run::new(&environment, [&declared].into_iter()).unwrap();
+            run.modules[0].targets[0].written.clone()
+        };
+        assert_eq!(targets(&own), "gfx942");
+        own.set("language", Setting::Text("cuda".into()), "Build::language");
+        assert_eq!(targets(&own), "sm_90");
+        own.set("targets", list("sm_80"), "Build::targets");
+        assert_eq!(targets(&own), "sm_80");
+    }
+}
