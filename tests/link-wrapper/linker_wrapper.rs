@@ -10,6 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::support::program as program_of_path;
 use support::{Project, program, region, text, tool, without_ptxas};
 
 const TOOL: &str = env!("CARGO_BIN_EXE_offload-link");
@@ -485,6 +486,53 @@ fn leaves_out_what_cannot_be_linked_here_and_says_so_where_asked() {
         "{:?}",
         project.leftovers()
     );
+}
+
+/// rustc shows nothing of a link that succeeds.
+#[test]
+fn fails_in_links_by_rustc_if_an_image_cannot_be_linked() {
+    let (Some(project), Some(rustc)) = (Project::new(), program_of_path("rustc")) else {
+        return;
+    };
+    if with_missing_tool(&project).is_none() {
+        return;
+    }
+    project.compile("mine.c", &region("mine"), &[]);
+    project.write(
+        "main.rs",
+        "extern \"C\" { fn mine() -> i32; }\nfn main() { std::process::exit(unsafe { mine() }) }\n",
+    );
+    let link = |more: &[&str]| {
+        let mut rustc = project.command(&rustc);
+        rustc
+            .args([
+                "--edition=2021",
+                "main.rs",
+                "-Clink-arg=mine.o",
+                "-Clink-arg=sm_80.bin",
+            ])
+            .arg(format!("-Clinker={TOOL}"))
+            .arg(format!("-Lnative={}", project.runtime.display()))
+            .args(["-lomptarget", "-lomp"])
+            .args(more);
+        without_ptxas(rustc).output().unwrap()
+    };
+    let failed = link(&[]);
+    let said = text(&failed.stderr);
+    assert!(
+        !failed.status.success() && !project.path("main").exists(),
+        "{said}"
+    );
+    for part in [
+        "error: some images were not linked, and rustc would hide a warning (-Clink-arg=-Wno-error=dropped-image links the program without them) [OFF805]",
+        "sm_80.bin: nvptx64-nvidia-cuda sm_80: `ptxas` not found (searched: PATH) [OFF605]",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    // As the message says.
+    let linked = link(&["-Clink-arg=-Wno-error=dropped-image"]);
+    assert!(linked.status.success(), "{linked:?}");
+    assert!(project.run("main").status.success());
 }
 
 #[test]

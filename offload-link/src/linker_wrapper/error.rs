@@ -17,6 +17,8 @@ pub(crate) const NONE_LINKED: &str =
 pub(crate) const NOT_ALL_LINKED: &str =
     "not all of the device code that was found can be linked [OFF806]";
 pub(crate) const DROPPED: &str = "some images were not linked (-Werror=dropped-image) [OFF805]";
+pub(crate) const DROPPED_UNDER_RUSTC: &str = "some images were not linked, and rustc would hide a warning \
+    (-Clink-arg=-Wno-error=dropped-image links the program without them) [OFF805]";
 
 /// An error, printed as one message with its cause.
 #[derive(Debug)]

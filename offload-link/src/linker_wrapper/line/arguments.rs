@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use self::parse::rustc_target;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::options::LinkerOptions;
@@ -213,6 +214,15 @@ impl Arguments {
             true => "-lc++",
             false => "-lstdc++",
         })
+    }
+
+    /// Tells whether rustc runs this link. Every one names the folder of its target's libraries.
+    pub(crate) fn is_by_rustc(&self) -> bool {
+        let folders = self.library_dirs.iter();
+        folders
+            .filter_map(|folder| rustc_target(folder))
+            .next()
+            .is_some()
     }
 
     /// Returns the quoting rules of the host's response files.

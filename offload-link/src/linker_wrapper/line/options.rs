@@ -53,7 +53,8 @@ pub(crate) enum Own {
     Report,
     MaxDecompressedSize,
     LargeImages,
-    DroppedImage,
+    DroppedIsError,
+    DroppedIsWarning,
     PrintAbi,
     Version,
     Help,
@@ -73,6 +74,9 @@ const fn own(
         help,
     }
 }
+
+/// Whether an image that cannot be linked is an error. They look like a compiler's options, and have one dash.
+pub(crate) const DROPPED_OPTIONS: [&str; 2] = ["Werror=dropped-image", "Wno-error=dropped-image"];
 
 /// Options that are consumed and never forwarded: those of `clang-linker-wrapper` from 16 to the main branch, and
 /// ours (`docs/spec/linker-wrapper.md` §1.2; `LinkerWrapperOpts.td` of LLVM 16, 19 and 22).
@@ -114,7 +118,8 @@ pub(crate) const OWN: &[Opt<Own>] = &[
     own(Own::Report, &["report"], Spelling::Equal, "text|json[:<file>]: report which images were found, linked and left out"),
     own(Own::MaxDecompressedSize, &[decompressed::OPTION], Spelling::Equal, decompressed::HELP),
     own(Own::LargeImages, &[large::LARGE_OPTION], Spelling::Equal, "Largest total of images in usual sections of x86-64 ELF hosts: bytes, or a number with K, M, G or T; default 1G"),
-    own(Own::DroppedImage, &["Werror=dropped-image"], Spelling::Flag, "Fail if an image that belongs in the output cannot be linked"),
+    own(Own::DroppedIsError, &[DROPPED_OPTIONS[0]], Spelling::Flag, "Fail if an image that belongs in the output cannot be linked; default in links by rustc"),
+    own(Own::DroppedIsWarning, &[DROPPED_OPTIONS[1]], Spelling::Flag, "Link without an image that cannot be linked, with a warning; default in other links"),
     own(Own::PrintAbi, &["print-offload-abi"], Spelling::Flag, "Print this tool's name and version"),
 ];
 
@@ -358,7 +363,8 @@ pub(crate) struct LinkerOptions {
     pub max_decompressed_size: Option<String>,
     /// Largest total of images in usual sections, as given.
     pub large_images: Option<String>,
-    pub dropped_image_is_error: bool,
+    /// Whether a dropped image is an error, if an option says so.
+    pub dropped_image_is_error: Option<bool>,
     pub answer: Option<Question>,
     /// The clang that wrote the command line, if an option shows it.
     pub driver: Option<Driver>,
@@ -461,7 +467,8 @@ impl LinkerOptions {
                 self.max_decompressed_size = Some(value.to_string_lossy().into_owned());
             }
             Own::LargeImages => self.large_images = Some(value.to_string_lossy().into_owned()),
-            Own::DroppedImage => self.dropped_image_is_error = true,
+            Own::DroppedIsError => self.dropped_image_is_error = Some(true),
+            Own::DroppedIsWarning => self.dropped_image_is_error = Some(false),
             Own::PrintAbi => self.answer = Some(Question::Abi),
             Own::Version => self.answer = Some(Question::Version),
             Own::Help => self.answer = Some(Question::Help),

@@ -189,6 +189,7 @@ impl Link<'_> {
         let found: Vec<_> = jobs.iter().map(find).collect();
         let mut links = Vec::new();
         let mut reasons = Vec::new();
+        let if_dropped = self.error_if_dropped();
         // As LLVM's wrapper, which only shows commands of tools that are missing.
         let needs_all = self.is_llvm() && !self.actions.are_dry();
         for (job, tools) in jobs.into_iter().zip(found) {
@@ -200,7 +201,7 @@ impl Link<'_> {
                 Err(missing) => {
                     // The only message of a successful link: a requested target is lost.
                     let reason = note_missing(report, &missing);
-                    if !needs_all {
+                    if !needs_all && if_dropped.is_none() {
                         say::warning(&self.tool.to_string_lossy(), &reason);
                     }
                     reasons.push(reason);
@@ -214,17 +215,29 @@ impl Link<'_> {
             };
             return Err(LinkError::NotLinked { title, reasons });
         }
-        let left_out: Vec<String> = report
-            .left_out()
-            .map(|(line, reason)| format!("{}: {}: {reason}", line.from, line.target()))
-            .collect();
-        if arguments.options.dropped_image_is_error && !left_out.is_empty() {
-            return Err(LinkError::NotLinked {
-                title: error::DROPPED,
-                reasons: left_out,
-            });
+        match if_dropped {
+            Some(title) if !reasons.is_empty() => {
+                let images = report.left_out();
+                let images = images
+                    .map(|(line, reason)| format!("{}: {}: {reason}", line.from, line.target()));
+                let images: Vec<String> = images.collect();
+                // Images that are linked for another target are not among them.
+                let reasons = if images.is_empty() { reasons } else { images };
+                Err(LinkError::NotLinked { title, reasons })
+            }
+            _ => Ok(links),
         }
-        Ok(links)
+    }
+
+    /// Returns the title of the error about images that cannot be linked, or `None` if they are a warning.
+    fn error_if_dropped(&self) -> Option<&'static str> {
+        match self.arguments.options.dropped_image_is_error {
+            Some(is_error) => is_error.then_some(error::DROPPED),
+            None => self
+                .arguments
+                .is_by_rustc()
+                .then_some(error::DROPPED_UNDER_RUSTC),
+        }
     }
 
     /// Returns the size of a linked image in bytes; 0 in a dry run.

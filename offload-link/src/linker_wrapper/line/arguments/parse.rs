@@ -57,7 +57,7 @@ fn behind_a_driver(text: &OsStr) -> Option<OsString> {
 }
 
 /// Returns the target whose libraries rustc names: `…/lib/rustlib/<target>/lib`.
-fn rustc_target(text: &OsStr) -> Option<OsString> {
+pub(super) fn rustc_target(text: &OsStr) -> Option<OsString> {
     let mut parts = Path::new(text).iter();
     parts.find(|part| *part == "rustlib")?;
     parts.next().map(OsStr::to_owned)

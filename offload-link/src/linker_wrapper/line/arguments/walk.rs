@@ -11,7 +11,7 @@ use super::{Arguments, Edit, Item, Load, Position, Token};
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::options::{
-    ANSWERED, CC, COFF, DARWIN, Host, LD, OWN, Own, PREFIXES, Question,
+    ANSWERED, CC, COFF, DARWIN, DROPPED_OPTIONS, Host, LD, OWN, Own, PREFIXES, Question,
 };
 use crate::options::linker::{Dashes, FoundOption, find};
 
@@ -320,8 +320,8 @@ impl Walk {
             (Position::Driver, Stream::Driver) => Dashes::Two,
             _ => Dashes::Either,
         };
-        // It looks like a compiler option, which needs exactly one dash.
-        let dashes = match text == "-Werror=dropped-image" {
+        let name = text.to_str().and_then(|text| text.strip_prefix('-'));
+        let dashes = match name.is_some_and(|name| DROPPED_OPTIONS.contains(&name)) {
             true => Dashes::Either,
             false => dashes,
         };

@@ -227,6 +227,7 @@ fn has_a_row_for_each_of_its_options_in_the_table_of_the_specification() {
         "report",
         "max-decompressed-size",
         "Werror=dropped-image",
+        "Wno-error=dropped-image",
         "print-offload-abi",
         "emit-wrapper",
         "large-images",
@@ -309,13 +310,14 @@ fn takes_each_option_for_what_it_says() {
     );
     assert_eq!(options(&["--llvm=19"]).llvm, Some(LlvmRelease::V19));
     assert_eq!(options(&["--report=json:r"]).report, Some("json:r".into()));
-    assert!(options(&["-Werror=dropped-image"]).dropped_image_is_error);
-    assert!(
-        parse("offload-link", &["-Werror=dropped-image"])
-            .unwrap()
-            .options
-            .dropped_image_is_error
-    );
+    for (option, is_error) in [
+        ("-Werror=dropped-image", true),
+        ("-Wno-error=dropped-image", false),
+    ] {
+        assert_eq!(options(&[option]).dropped_image_is_error, Some(is_error));
+        let driver = parse("offload-link", &[option]).unwrap();
+        assert_eq!(driver.options.dropped_image_is_error, Some(is_error));
+    }
 }
 
 #[test]
