@@ -25,6 +25,7 @@ mod device_link;
 mod generate;
 mod inputs;
 mod messages;
+mod out_dir;
 mod plan;
 #[cfg(feature = "tools")]
 mod project;

@@ -1143,6 +1143,32 @@ fn leaves_no_file_of_a_module_whose_feature_is_off() {
 }
 
 #[test]
+fn leaves_no_file_of_a_module_that_is_no_longer_declared() {
+    let Some(package) = Package::new(&format!("{CPU}name = \"former\"\n")) else {
+        return;
+    };
+    let file = |name: &str| package.at("target/build/pack-0123/out").join(name);
+    // Folders of other files have these names.
+    for name in ["artifacts", "runtime", "Runtime", "last"] {
+        package.builds();
+        let manifest = fs::read_to_string(package.at("Cargo.toml")).unwrap();
+        let former = manifest
+            .split('"')
+            .find(|part| file(&format!("{part}.rs")).is_file());
+        let former = former.unwrap_or_else(|| panic!("{manifest}"));
+        package.put(
+            "Cargo.toml",
+            &manifest.replace(&format!("\"{former}\""), &format!("\"{name}\"")),
+        );
+        // Of other programs.
+        package.put("target/build/pack-0123/out/bindings.rs", "");
+        package.builds();
+        assert!(!file(&format!("{former}.rs")).exists(), "{former}");
+        assert!(file(&format!("{name}.rs")).is_file() && file("bindings.rs").is_file());
+    }
+}
+
+#[test]
 fn leaves_out_what_a_layer_below_defines_and_what_exclude_names() {
     let keys = "sources = [\"kernels/*.c\"]\nexclude = [\"./kernels/no.c\"]\n\
                 targets = [\"x86_64-pc-linux-gnu\", \"gfx90a\"]\ndefine = { A = 1, B = 2, C = 3 }\n\

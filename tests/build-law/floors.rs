@@ -51,7 +51,7 @@ const ROOMS: [(&str, &str, &[&[&str]]); 8] = [
         "offload-build",
         "",
         &[
-            &["check", "messages", "unpacking"],
+            &["check", "messages", "out_dir", "unpacking"],
             &["inputs"],
             &["device_link", "generate"],
             &["steps"],

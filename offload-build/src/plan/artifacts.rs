@@ -9,7 +9,8 @@
 //! Host objects with offload entries demand it: with another linker their code would run unregistered.
 //! Specification: `docs/spec/linker-wrapper.md` §7.1 for the objects, §7.4 for the names.
 
-use crate::steps::artifact::{Artifact, FOLDER, Member};
+use crate::out_dir::ARTIFACTS;
+use crate::steps::artifact::{Artifact, Member};
 use offload_build_core::declare::language::ArtifactKind;
 use offload_build_core::declare::module::{Module, Target};
 use offload_build_core::error::Error;
@@ -33,7 +34,7 @@ pub(crate) fn plan(
     out: &Path,
 ) -> Result<Vec<Artifact>, Error> {
     let wants = |kind| module.artifacts.contains(&kind);
-    let folder = out.join(FOLDER);
+    let folder = out.join(ARTIFACTS);
     let mut artifacts = Vec::new();
     if wants(ArtifactKind::Hda) {
         check(module)?;

@@ -1,6 +1,7 @@
 //! Values that the plan of every module is made from, and the compile of a source.
 
 use crate::inputs::libraries::Libraries;
+use crate::out_dir::module_folder;
 use crate::plan::code_options;
 use crate::steps::image_library::ImageLibrary;
 use crate::steps::kernel_headers;
@@ -272,7 +273,7 @@ pub(crate) fn own_hint(module: &Module) -> &'static str {
 impl Context<'_> {
     /// The folder of a module's intermediate files.
     pub(crate) fn folder(&self, module: &Module) -> PathBuf {
-        self.out.join("offload").join(&module.name)
+        module_folder(self.out, &module.name)
     }
 
     /// A number for a module in names of symbols.

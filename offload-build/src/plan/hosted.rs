@@ -1,6 +1,7 @@
 //! The plan of a module with host code: host objects with offload entries, an image for each target, and a static
 //! library of the host code together with what registers the images: on ELF one object, on COFF several.
 
+use crate::out_dir::host_file;
 use crate::plan::artifacts::{self, Unit};
 use crate::plan::context::{self, Context};
 use crate::plan::stages::{Plan, keyed, step};
@@ -69,7 +70,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         unique: context.unique.to_owned(),
         own: names.clone(),
         output: folder.join("registration.o"),
-        host_file: context.out.join(format!("{}.rs", module.name)),
+        host_file: host_file(context.out, &module.name),
     };
     let output = registration.output.clone();
     let mut objects: Vec<PathBuf> = [output].into_iter().chain(hosts).collect();

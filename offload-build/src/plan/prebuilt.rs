@@ -2,6 +2,7 @@
 
 use crate::device_link::DeviceInput;
 use crate::inputs::prebuilt::Chosen;
+use crate::out_dir::module_folder;
 use crate::plan::stages::{Plan, keyed, step};
 use crate::steps::image_library::ImageLibrary;
 use crate::steps::images::PartImages;
@@ -24,7 +25,7 @@ pub(crate) fn plan(
     place: (&Path, Option<&ImageLibrary>),
 ) -> (Plan, Vec<Target>) {
     let (out, _) = place;
-    let folder = out.join("offload").join(&module.name);
+    let folder = module_folder(out, &module.name);
     let mut takes = Vec::new();
     let mut planned = Vec::new();
     for Chosen {

@@ -1,5 +1,6 @@
 //! Tells Cargo what to link.
 
+use crate::out_dir::RUNTIME;
 use crate::run::prepare::Prepared;
 use crate::run::runtimes::{self, Linking};
 use offload_build_core::declare::module::Module;
@@ -113,7 +114,7 @@ fn runtime_folder(
         // Programs find DLLs in `PATH`.
         return Ok(Some(folder.clone()));
     }
-    let place = out.join("offload/runtime");
+    let place = out.join(RUNTIME);
     if let LibraryForm::Static(_) = runtime.form {
         let copied = runtime.files(folder)?;
         copied.iter().for_each(|file| environment.watch(file));

@@ -1,6 +1,7 @@
 //! From settings to a finished build: modules checked, planned, executed, and Cargo told about it.
 
 mod execute;
+mod former_modules;
 mod link;
 pub(crate) mod modules;
 pub(crate) mod prepare;
@@ -12,8 +13,8 @@ mod unique;
 mod unused_flags;
 
 use crate::messages;
+use crate::out_dir::{ARTIFACTS, module_folder};
 use crate::plan::{Plan, sorted};
-use crate::steps::artifact;
 use crate::steps::digests::Digests;
 use crate::steps::step::Made;
 use execute::{Outcome, execute};
@@ -39,8 +40,6 @@ use unused_flags::unused_flags;
 pub(crate) struct Run<'a> {
     environment: &'a Environment,
     modules: Vec<Module>,
-    /// Names of modules whose feature is off.
-    off: Vec<String>,
     /// Names that code may ask for by `cfg`.
     cfg_names: BTreeSet<String>,
     out: PathBuf,
@@ -53,7 +52,6 @@ impl<'a> Run<'a> {
         declared: impl Iterator<Item = &'d Declared>,
     ) -> Result<Self, Error> {
         let mut checked: Vec<Module> = Vec::new();
-        let mut off = Vec::new();
         let mut cfg_names = BTreeSet::new();
         let native = Native::new(environment);
         for settings in modules::effective(environment, declared)? {
@@ -63,7 +61,6 @@ impl<'a> Run<'a> {
             let named = listed.map(String::as_str).chain(tables);
             cfg_names.extend(named.filter_map(|text| Some(Target::parse(text).ok()?.cfg_name())));
             if Module::is_off(&settings, environment) {
-                off.push(Module::name(&settings).to_owned());
                 continue;
             }
             let module = modules::checked(settings, environment, &native)?;
@@ -81,7 +78,6 @@ impl<'a> Run<'a> {
         Ok(Self {
             environment,
             modules: checked,
-            off,
             cfg_names,
             out,
         })
@@ -118,11 +114,7 @@ impl<'a> Run<'a> {
         for name in &self.cfg_names {
             environment.tell("rustc-check-cfg", format_args!("cfg({name})"));
         }
-        // What an earlier build wrote must not compile in the place of what a clean build does not have.
-        for name in &self.off {
-            let path = self.host_file(name);
-            files::remove(&path).map_err(error::io(&path))?;
-        }
+        former_modules::remove(&self.out, &self.modules)?;
         let record = self.out.join(record::FILE);
         files::remove(&record).map_err(error::io(&record))?;
         let digests = self.out.join("offload/digests.txt");
@@ -227,7 +219,7 @@ impl<'a> Run<'a> {
         let steps = built.plan.stages.iter().flatten();
         let steps = steps.filter(|step| !step.commands().is_empty()).count();
         let progress = Progress::new(environment, &module.name, steps);
-        let folder = self.out.join("offload").join(&module.name);
+        let folder = module_folder(&self.out, &module.name);
         let outcome = execute(&built.plan, &jobs, &progress, digests);
         let outcome = outcome.map_err(|error| {
             let file = folder.join("errors.txt");
@@ -293,11 +285,6 @@ impl<'a> Run<'a> {
         let path = folder.join(name.join(" "));
         fs::write(&path, plan).map_err(error::io(&path))
     }
-
-    /// The file that Rust includes.
-    fn host_file(&self, module: &str) -> PathBuf {
-        self.out.join(format!("{module}.rs"))
-    }
 }
 
 /// Prints the directives for Cargo.
@@ -314,7 +301,7 @@ pub(crate) fn finish<T>(environment: &Environment, result: Result<T, Error>) -> 
 
 /// Removes the libraries that an earlier build left, and that `artifacts` does not name.
 fn clean_artifacts(out: &Path, artifacts: &[&Path]) -> Result<(), Error> {
-    let folder = out.join(artifact::FOLDER);
+    let folder = out.join(ARTIFACTS);
     let files = match fs::read_dir(&folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         files => files.map_err(error::io(&folder))?,

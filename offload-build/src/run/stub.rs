@@ -7,6 +7,7 @@
 use crate::generate::{Content, Described, HostFile, Ptx, SourceFile, source_names};
 use crate::inputs::rust_scan;
 use crate::inputs::source_scan::{self, Scan};
+use crate::out_dir::host_file;
 use crate::run::unique::unique;
 use crate::steps::archive::write_library;
 use crate::steps::task::depfile;
@@ -47,7 +48,7 @@ pub(crate) fn build(
             environment.report("warning", &error.to_string());
         }
     }
-    let path = out.join(format!("{}.rs", module.name));
+    let path = host_file(out, &module.name);
     let skipped = module.targets.iter();
     let skipped = skipped.map(|target| Skipped::missing(module, target, reason));
     let described = kernels(module)?;

@@ -18,7 +18,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folder of the libraries, below `OUT_DIR`: `cargo offload build` looks there.
-pub(crate) const FOLDER: &str = "offload/artifacts";
 
 /// Writes an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use crate::generate::{Content, Described, HostFile, Image, PartFile, Place, Ptx, Stub};
 use crate::messages::Failure;
+use crate::out_dir::host_file;
 use crate::steps::digests::Digests;
 use crate::steps::host_objects::own::{Own, stub_of};
 use crate::steps::images::lacking::warnings_of_lacking_kernels;
@@ -91,7 +92,7 @@ impl Description {
         };
         let object = object.map_err(Error::new)?;
         files::write(&self.output, &object).map_err(error::io(&self.output))?;
-        let (text, path) = (file.to_string(), self.host_file());
+        let (text, path) = (file.to_string(), host_file(&self.out, &self.module));
         files::write(&path, text.as_bytes()).map_err(error::io(&path))?;
         Ok(Done {
             messages,
@@ -113,11 +114,6 @@ impl Description {
             }
         }
         Ok(false)
-    }
-
-    /// The file that Rust includes.
-    fn host_file(&self) -> PathBuf {
-        self.out.join(format!("{}.rs", self.module))
     }
 }
 
@@ -235,7 +231,7 @@ impl Step for Description {
     }
 
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let host_file = self.host_file();
+        let host_file = host_file(&self.out, &self.module);
         writeln!(
             f,
             "# kernels of `{}`, in this process: {}",
@@ -253,7 +249,7 @@ impl Step for Description {
         inputs.dedup();
         Made::in_process(
             self.title(),
-            vec![self.output.clone(), self.host_file()],
+            vec![self.output.clone(), host_file(&self.out, &self.module)],
             inputs,
         )
     }

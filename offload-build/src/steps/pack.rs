@@ -2,6 +2,7 @@
 
 use crate::generate::{Content, HostFile, PartFile, Place};
 use crate::messages::Failure;
+use crate::out_dir::{host_file, module_folder};
 use crate::steps::digests::Digests;
 use crate::steps::image_library::{self, ImageLibrary, LinkedContainer};
 use crate::steps::images::lacking::warnings_of_lacking_kernels;
@@ -15,6 +16,7 @@ use offload_build_core::error::{self, Error};
 use offload_build_core::files;
 use offload_build_core::readable::Readable;
 use offload_formats::container::large::ImagePlacement;
+use std::ffi::OsStr;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -42,7 +44,7 @@ pub(crate) struct ContainerFile {
 impl ContainerFile {
     /// Returns the container of one part of a module, which `version` of a compiler makes.
     pub(crate) fn new(module: &Module, part: PartImages, version: &str, out: &Path) -> Self {
-        let folder = out.join("offload").join(&module.name);
+        let folder = module_folder(out, &module.name);
         let name = match &part.source {
             Some(source) => files::short_name(&source.module) + ".images",
             None => "images".to_owned(),
@@ -151,7 +153,7 @@ impl Packing {
             }
         }
         let file = HostFile::of_parts(self.module.clone(), parts, self.skipped.clone());
-        let (text, path) = (file.to_string(), self.host_file());
+        let (text, path) = (file.to_string(), host_file(&self.out, &self.module));
         files::write(&path, text.as_bytes()).map_err(error::io(&path))?;
         Ok(Done {
             messages: warnings,
@@ -186,21 +188,17 @@ impl Packing {
                 images: shown,
             },
             None => {
-                let file = container.output.file_name();
-                let file = file.expect("the plan names the container");
+                let file = container.output.strip_prefix(&self.out);
+                let file = file.expect("the plan puts the container below `OUT_DIR`");
+                let parts: Vec<_> = file.iter().map(OsStr::to_string_lossy).collect();
                 Content::Included {
-                    file: format!("offload/{}/{}", self.module, file.to_string_lossy()),
+                    file: parts.join("/"),
                     size,
                     is_container,
                     images: shown,
                 }
             }
         }
-    }
-
-    /// The file that Rust includes.
-    fn host_file(&self) -> PathBuf {
-        self.out.join(format!("{}.rs", self.module))
     }
 }
 
@@ -236,7 +234,10 @@ impl Step for Packing {
         let library = self.library.iter().map(|library| library.library.clone());
         Made::in_process(
             self.title(),
-            outputs.chain([self.host_file()]).chain(library).collect(),
+            outputs
+                .chain([host_file(&self.out, &self.module)])
+                .chain(library)
+                .collect(),
             inputs
                 .flat_map(|container| container.images.paths())
                 .collect(),

@@ -8,7 +8,6 @@ use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use self::parse::rustc_target;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::options::LinkerOptions;
@@ -44,6 +43,13 @@ fn name_without_release(path: &OsStr) -> String {
     let name = name.to_string_lossy();
     name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
         .to_owned()
+}
+
+/// Returns the target whose libraries rustc names: `…/lib/rustlib/<target>/lib`.
+fn rustc_target(text: &OsStr) -> Option<OsString> {
+    let mut parts = Path::new(text).iter();
+    parts.find(|part| *part == "rustlib")?;
+    parts.next().map(OsStr::to_owned)
 }
 
 /// The parsed command line.

@@ -75,7 +75,7 @@ const fn own(
     }
 }
 
-/// Whether an image that cannot be linked is an error. They look like a compiler's options, and have one dash.
+/// Options for images that cannot be linked: an error, or a warning. They look like a compiler's options, and have one dash.
 pub(crate) const DROPPED_OPTIONS: [&str; 2] = ["Werror=dropped-image", "Wno-error=dropped-image"];
 
 /// Options that are consumed and never forwarded: those of `clang-linker-wrapper` from 16 to the main branch, and
@@ -363,7 +363,7 @@ pub(crate) struct LinkerOptions {
     pub max_decompressed_size: Option<String>,
     /// Largest total of images in usual sections, as given.
     pub large_images: Option<String>,
-    /// Whether a dropped image is an error, if an option says so.
+    /// Set if an option says whether a dropped image is an error.
     pub dropped_image_is_error: Option<bool>,
     pub answer: Option<Question>,
     /// The clang that wrote the command line, if an option shows it.

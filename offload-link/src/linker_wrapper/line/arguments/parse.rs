@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use super::{Arguments, Edit, Item, Position, Token, is_driver, walk};
+use super::{Arguments, Edit, Item, Position, Token, is_driver, rustc_target, walk};
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::options::{CC, Host, LinkerOptions, OWN, Own};
@@ -54,13 +54,6 @@ fn behind_a_driver(text: &OsStr) -> Option<OsString> {
     let mut parts = text.to_str()?.strip_prefix("-Wl,")?.split(',');
     let triple = parts.find_map(|part| part.strip_prefix("--host-triple="));
     triple.map(OsString::from)
-}
-
-/// Returns the target whose libraries rustc names: `…/lib/rustlib/<target>/lib`.
-pub(super) fn rustc_target(text: &OsStr) -> Option<OsString> {
-    let mut parts = Path::new(text).iter();
-    parts.find(|part| *part == "rustlib")?;
-    parts.next().map(OsStr::to_owned)
 }
 
 /// Tells whether `tool` always takes the arguments of a linker.
