@@ -16,6 +16,7 @@ mod options;
 mod packager;
 mod platform;
 mod signals;
+mod stamp;
 
 use std::process::ExitCode;
 

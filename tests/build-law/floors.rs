@@ -65,8 +65,10 @@ const ROOMS: [(&str, &str, &[&[&str]]); 8] = [
         "",
         &[
             &["platform"],
-            &["say", "json", "files"],
-            &["signals", "decompressed"],
+            &["say", "json", "stamp"],
+            &["signals"],
+            &["files"],
+            &["decompressed"],
             &["options"],
             &["llvm_tool"],
             &["linker_wrapper", "bundler", "packager", "offload_wrapper"],

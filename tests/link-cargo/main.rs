@@ -22,6 +22,8 @@ mod project;
 mod prune;
 mod prune_objects;
 mod prune_openmp;
+#[cfg(unix)]
+mod prune_outputs;
 mod prune_wheels;
 mod readme;
 mod registration_matrix;

@@ -15,7 +15,8 @@ use offload_formats::format::unpacked::Scratch;
 use super::inputs::OpenInput;
 use super::packed::unpack_if;
 use crate::decompressed::{self, DecompressionLimit};
-use crate::files::{self, Nesting, Opened, Reading, Stamp};
+use crate::files::{self, Nesting, Opened, Reading};
+use crate::stamp::Stamp;
 
 /// The images of an input file.
 pub(super) struct FileImages {

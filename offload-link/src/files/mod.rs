@@ -5,7 +5,6 @@
 //! | `opened.rs`  | a file that stays open or is opened again for each read                |
 //! | `reading.rs` | a file with a cache of its last blocks, for `ReadAt`                   |
 //! | `failure.rs` | the first read that failed: parsers cannot tell it from a damaged file  |
-//! | `stamp.rs`   | detects files that changed after the first look                         |
 //! | `thin.rs`    | opens the members of thin archives, with limits                         |
 //! | `copy.rs`    | copies bytes from file to file                                          |
 //! | `new_file.rs` | a new file in the place of an old one                                 |
@@ -17,7 +16,6 @@ mod new_file;
 mod opened;
 mod reading;
 mod scratch;
-mod stamp;
 mod thin;
 mod write;
 
@@ -27,6 +25,5 @@ pub(crate) use new_file::{NewFile, follow};
 pub(crate) use opened::Opened;
 pub(crate) use reading::Reading;
 pub(crate) use scratch::{file_of, reading_of, scratch};
-pub(crate) use stamp::Stamp;
 pub(crate) use thin::{MemberError, Nesting, ThinMember, open_member};
 pub(crate) use write::{read_pieces, write_beside, write_pieces, write_pieces_beside};

@@ -6,11 +6,16 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+use crate::platform;
+use crate::signals::Watch;
+
 /// A new file for a path.
 pub(crate) struct NewFile {
     /// Final path with links resolved.
     target: PathBuf,
     content: Content,
+    /// Removes the file on a signal. If no thread can be started, a signal leaves it.
+    watch: Option<Watch>,
 }
 
 enum Content {
@@ -27,11 +32,35 @@ impl NewFile {
     ///
     /// Fails if the folder cannot be written to.
     pub(crate) fn create(path: &Path, maker: &tempfile::Builder<'_, '_>) -> io::Result<Self> {
+        Self::of(path, None, |folder| maker.tempfile_in(folder))
+    }
+
+    /// Creates the file, with a temporary name that begins with `prefix`; a signal removes it until it has its name. For
+    /// tools without a watch of their own.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder cannot be written to.
+    pub(crate) fn watched(path: &Path, prefix: &str) -> io::Result<Self> {
+        Self::of(path, Watch::start().ok(), |folder| {
+            // The old file may be private.
+            platform::temporary(0o600)
+                .prefix(prefix)
+                .tempfile_in(folder)
+        })
+    }
+
+    fn of(
+        path: &Path,
+        watch: Option<Watch>,
+        create: impl FnOnce(&Path) -> io::Result<NamedTempFile>,
+    ) -> io::Result<Self> {
         let is_special = |found: fs::Metadata| !found.is_file() && !found.is_dir();
         if fs::metadata(path).is_ok_and(is_special) {
             return Ok(Self {
                 target: path.to_owned(),
                 content: Content::Apart(tempfile::tempfile()?),
+                watch,
             });
         }
         let target = follow(path)?;
@@ -39,8 +68,16 @@ impl NewFile {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
         };
-        let content = Content::Beside(maker.tempfile_in(folder)?);
-        Ok(Self { target, content })
+        let create = || create(folder);
+        let file = match &watch {
+            Some(watch) => watch.create(create, |file| file.path().to_owned())?,
+            None => create()?,
+        };
+        Ok(Self {
+            target,
+            content: Content::Beside(file),
+            watch,
+        })
     }
 
     /// Returns the file, empty and writable.
@@ -59,7 +96,12 @@ impl NewFile {
     pub(crate) fn finish(self) -> io::Result<()> {
         match self.content {
             Content::Beside(file) => {
-                file.persist(self.target)?;
+                let path = file.path().to_owned();
+                let rename = || Ok(file.persist(self.target).map(drop)?);
+                match &self.watch {
+                    Some(watch) => watch.keep(&path, rename)?,
+                    None => rename()?,
+                }
             }
             Content::Apart(mut file) => {
                 file.seek(SeekFrom::Start(0))?;

@@ -7,8 +7,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::copy::shrunk;
 use super::failure;
-use super::stamp::Stamp;
 use crate::platform::{self, FileExt};
+use crate::stamp::Stamp;
 
 /// A file with its name, which several threads may read. If it has no descriptor, each read opens it: a tool may have
 /// more inputs than a process may have open files.

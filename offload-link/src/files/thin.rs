@@ -13,8 +13,8 @@ use std::rc::Rc;
 use offload_formats::escape::terminal;
 
 use super::opened::Opened;
-use super::stamp::Stamp;
 use crate::platform::{self, is_absent};
+use crate::stamp::Stamp;
 
 /// Limit on the depth of nested thin archives, the same as for other archives.
 const MAX_DEPTH: usize = 16;

@@ -17,10 +17,11 @@ use std::rc::Rc;
 use super::error::LlvmToolError;
 use crate::decompressed;
 use crate::files::{
-    CopyError, MemberError, Opened, Reading, Stamp, ThinMember, copy_range, open_member,
-    reading_of, scratch, shrunk,
+    CopyError, MemberError, Opened, Reading, ThinMember, copy_range, open_member, reading_of,
+    scratch, shrunk,
 };
 use crate::platform::FileExt;
+use crate::stamp::Stamp;
 
 /// Opened files, in order, and the compressed bundles in them.
 pub(crate) struct Sources {

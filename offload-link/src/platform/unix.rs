@@ -5,7 +5,7 @@ use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 pub(crate) use std::os::unix::fs::{FileExt, symlink};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
@@ -36,6 +36,38 @@ pub(crate) fn mode(metadata: &Metadata) -> u32 {
 /// Sets the permission bits of a file.
 pub(crate) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(mode))
+}
+
+/// Sets the permission bits of an open file.
+pub(crate) fn set_mode_of(file: &File, mode: u32) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(mode))
+}
+
+/// Gives a new file the owner, the group and the extended attributes of an old one, as far as this process may, and tells
+/// whether it has the owner and the group.
+pub(crate) fn keep_owner(old: &File, new: &File) -> io::Result<bool> {
+    let (was, is) = (old.metadata()?, new.metadata()?);
+    let same = (was.uid(), was.gid()) == (is.uid(), is.gid());
+    let is_kept = same || fchown(new, Some(was.uid()), Some(was.gid())).is_ok();
+    // Access control lists are attributes, too. Some systems have none, and some are for the administrator.
+    #[cfg(target_os = "linux")]
+    copy_attributes(old, new);
+    Ok(is_kept)
+}
+
+#[cfg(target_os = "linux")]
+fn copy_attributes(old: &File, new: &File) -> Option<()> {
+    use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr};
+    // Larger lists and values than the kernel has.
+    let mut names = vec![0; 1 << 16];
+    let size = flistxattr(old, &mut names[..]).ok()?;
+    let mut value = vec![0; 1 << 16];
+    for name in names[..size].split(|byte| *byte == 0) {
+        if let Ok(size) = fgetxattr(old, name, &mut value[..]) {
+            let _ = fsetxattr(new, name, &value[..size], XattrFlags::empty());
+        }
+    }
+    Some(())
 }
 
 /// Sets the mode of files that are created, less the process's mask.

@@ -16,7 +16,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 
-use crate::files::Stamp;
+use crate::stamp::Stamp;
 
 /// Signals with which users, shells and build tools end a process.
 const ENDING: [(i32, Signal); 4] = [
@@ -80,15 +80,15 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Creates the file `path` and registers it for removal; no signal can end this process between the two.
+    /// Creates a file and registers it for removal; no signal can end this process between the two.
     pub(crate) fn create<T>(
         &self,
-        path: &Path,
         create: impl FnOnce() -> io::Result<T>,
+        path: impl FnOnce(&T) -> PathBuf,
     ) -> io::Result<T> {
         let mut paths = self.temporaries.lock();
         let created = create()?;
-        paths.temporary.insert(path.to_owned());
+        paths.temporary.insert(path(&created));
         Ok(created)
     }
 

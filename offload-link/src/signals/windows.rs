@@ -1,7 +1,7 @@
 //! Windows, where the console ends this process and its children together: temporary files stay in the folder for them.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Stands for the watch of signals, and watches nothing.
 #[derive(Debug)]
@@ -18,8 +18,8 @@ impl NoWatch {
 
     pub(crate) fn create<T>(
         &self,
-        _: &Path,
         create: impl FnOnce() -> io::Result<T>,
+        _: impl FnOnce(&T) -> PathBuf,
     ) -> io::Result<T> {
         create()
     }

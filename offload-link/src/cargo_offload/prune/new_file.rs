@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::files::{self, NewFile, Opened, Reading, copy_range};
-use crate::platform::FileExt;
+use crate::platform::{self, FileExt};
 use offload_formats::container::decompression_limit::DecompressionLimit;
 use offload_formats::container::prune::{
     PruneChoice, PruneCounts, PruneProblem, PrunedFile, PtxChoice, prune,
@@ -24,16 +24,29 @@ pub(super) fn failed(output: &Path, problem: &dyn std::fmt::Display) -> CargoOff
 
 /// Creates a file for an output.
 pub(super) fn create(output: &Path) -> Result<NewFile, CargoOffloadError> {
-    let made = NewFile::create(output, tempfile::Builder::new().prefix(".prune-"));
+    let made = NewFile::watched(output, ".prune-");
     made.map_err(|error| failed(output, &error))
 }
 
-/// Gives a complete file the permissions of the old one, and its name.
+/// Gives a complete file the permissions of the old one, and its name. In the place of the old file, it also gets its
+/// owner and extended attributes, as far as the system allows.
 pub(super) fn finish(made: NewFile, old: &Opened, output: &Path) -> Result<(), CargoOffloadError> {
-    let permissions = old.with(|old| Ok(old.metadata()?.permissions()));
-    permissions
-        .and_then(|permissions| made.file().set_permissions(permissions))
-        .and_then(|()| made.finish())
+    let kept = old.with(|old| {
+        let metadata = old.metadata()?;
+        let number = platform::file_number(&metadata);
+        let replaced = std::fs::metadata(output).ok();
+        let replaces = replaced.is_some_and(|found| platform::file_number(&found) == number);
+        let mode = platform::mode(&metadata);
+        let is_owned = replaces && platform::keep_owner(old, made.file())?;
+        // A program must not run with the rights of another user than the one who gave it these bits.
+        let mode = if is_owned {
+            mode & 0o7777
+        } else {
+            mode & 0o777
+        };
+        platform::set_mode_of(made.file(), mode)
+    });
+    kept.and_then(|()| made.finish())
         .map_err(|error| failed(output, &error))
 }
 

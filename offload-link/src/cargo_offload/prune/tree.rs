@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use offload_formats::escape::terminal;
 
 use crate::cargo_offload::error::CargoOffloadError;
+use crate::cargo_offload::prune::new_file;
+use crate::files::Opened;
 use crate::platform::{self, symlink};
 use crate::say;
 
@@ -78,9 +80,10 @@ fn copy_link(link: &Path, new: &Path) -> io::Result<()> {
 
 /// Copies a file that is not pruned.
 pub(super) fn copy_file(from: &Path, to: &Path) -> Result<(), CargoOffloadError> {
-    fs::copy(from, to)
-        .map(drop)
-        .map_err(|error| failed(to, &error))
+    let old = Opened::open(from).map_err(|error| failed(from, &error))?;
+    let made = new_file::create(to)?;
+    io::copy(&mut &old, &mut made.file()).map_err(|error| failed(to, &error))?;
+    new_file::finish(made, &Opened::new(from, old, None), to)
 }
 
 /// Tells whether a path, which may not exist yet, is in a folder.

@@ -11,8 +11,9 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::files::{Opened, Reading, Stamp};
+use crate::files::{Opened, Reading};
 use crate::platform::FileExt;
+use crate::stamp::Stamp;
 use offload_formats::format::bytes::{ReadAt, ReadCache, Source};
 
 /// A file and its blocks in memory.

@@ -24,9 +24,10 @@ use offload_formats::format::pieces::{Piece, PieceSource};
 use offload_formats::format::unpacked::Unpacked;
 
 use crate::decompressed;
-use crate::files::{Opened, Reading, Stamp, copy_range};
+use crate::files::{Opened, Reading, copy_range};
 use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::platform::FileExt;
+use crate::stamp::Stamp;
 
 /// Limit on an image of a compressed bundle that is unpacked to memory, in bytes.
 const MAX_IN_MEMORY: u64 = 16 << 20;

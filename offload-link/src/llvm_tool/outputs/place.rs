@@ -137,7 +137,7 @@ impl OutputPlaces {
                 platform::create_with_mode(&mut options, first).open(path)
             };
             match watch {
-                Some(watch) => watch.create(path, create),
+                Some(watch) => watch.create(create, |_| path.to_owned()),
                 None => create(),
             }
         })?;
