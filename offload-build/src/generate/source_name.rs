@@ -1,7 +1,7 @@
 //! Names of the Rust modules that a module with `images = "source"` has for its sources.
 
 use crate::generate::words::raw;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A source that has images of its own, as the generated file names it.
@@ -50,10 +50,14 @@ pub(crate) fn source_names(root: &Path, sources: &[PathBuf]) -> Vec<SourceName> 
         }
     }
     let mut shared = shared(&names);
+    let mut known: BTreeSet<String> = names.iter().cloned().collect();
     for name in &mut names {
-        if let Some(number) = shared.get_mut(name) {
+        while let Some(number) = shared.get_mut(name) {
             *number += 1;
-            *name = format!("{name}_{number}");
+            let numbered = format!("{name}_{number}");
+            if known.insert(numbered.clone()) {
+                *name = numbered;
+            }
         }
     }
     let named = names.into_iter().zip(paths);
@@ -132,6 +136,11 @@ mod tests {
         assert_eq!(
             modules(&sources),
             ["k_a_b_1", "k_a_b_2", "k_c_1", "k_c_2", "x"]
+        );
+        let sources = ["a-b.cu", "a_b.cu", "a_b_1.cu", "a_b_2.cc", "a_b_2.cu"];
+        assert_eq!(
+            modules(&sources),
+            ["a_b_3", "a_b_4", "a_b_1", "a_b_2_1", "a_b_2_2"]
         );
     }
 }

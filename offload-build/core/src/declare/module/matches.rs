@@ -51,13 +51,19 @@ fn collect(folder: &Path, around: &mut Vec<PathBuf>, all: &mut Vec<PathBuf>) -> 
         let entry = entry.map_err(wrong)?;
         let path = entry.path();
         let kind = entry.file_type().map_err(wrong)?;
-        if kind.is_dir() || kind.is_symlink() {
+        if (kind.is_dir() || kind.is_symlink()) && !is_cache(&path) {
             collect(&path, around, all)?;
         }
         all.push(path);
     }
     around.pop();
     Ok(())
+}
+
+/// Tells whether a folder is marked as one of files that a tool makes again, as Cargo's target folders are
+/// (<https://bford.info/cachedir/>).
+pub(super) fn is_cache(folder: &Path) -> bool {
+    folder.join("CACHEDIR.TAG").is_file()
 }
 
 /// Returns the path of a folder without links; nothing if the path leads to no folder.

@@ -2,7 +2,7 @@
 
 use crate::declare::language::Language;
 use crate::declare::module::flags::Flags;
-use crate::declare::module::matches::matches;
+use crate::declare::module::matches::{is_cache, matches};
 use crate::declare::settings::{Reach, Settings};
 use crate::error;
 use crate::error::Error;
@@ -42,7 +42,7 @@ pub(super) fn sources(
         let before = found.len();
         let mut folder = false;
         for path in matches {
-            let other = |folder: &PathBuf| is_of_other_scripts(&path, folder, root, out);
+            let other = |folder: &PathBuf| is_of_other_scripts(&path, folder, out);
             if folder_of_files.as_ref().is_some_and(other) || is_lock(&path) {
                 continue;
             }
@@ -122,14 +122,25 @@ fn fixed_folder(pattern: &str, star: usize) -> String {
     plain + rest
 }
 
-/// Tells whether a build script made `path` that a pattern for files of `folder` is not meant for.
-fn is_of_other_scripts(path: &Path, folder: &Path, root: &Path, out: &Path) -> bool {
-    // Intermediate files.
-    if path.starts_with(out.join("offload")) {
-        return true;
-    }
-    let target = target_folder(root, out);
-    target.is_some_and(|target| path.starts_with(&target) && !folder.starts_with(&target))
+/// Tells whether `path` is in a folder that a pattern for files of `folder` is not meant for: intermediate files, a target
+/// folder of Cargo's, or another folder that is marked as a cache.
+fn is_of_other_scripts(path: &Path, folder: &Path, out: &Path) -> bool {
+    let Ok(relative) = path.strip_prefix(folder) else {
+        return false;
+    };
+    let (folder, out) = (real(folder), real(out));
+    let path = folder.join(relative);
+    let target = target_folder(&folder, &out);
+    let between = path.ancestors().skip(1);
+    let mut between = between.take_while(|around| *around != folder);
+    path.starts_with(out.join("offload"))
+        || target.is_some_and(|target| path.starts_with(target))
+        || between.any(is_cache)
+}
+
+/// Returns the path without links and `..`.
+fn real(folder: &Path) -> PathBuf {
+    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }
 
 /// Tells whether an extension is usual for kernels in C++. Programs for CUDA and OpenMP often share such files.
@@ -250,10 +261,13 @@ pub(super) fn unmatched(
         .collect()
 }
 
-/// The folder of the package, if any, in which Cargo builds.
-fn target_folder(root: &Path, out: &Path) -> Option<PathBuf> {
-    let below = out.strip_prefix(root).ok()?;
-    Some(root.join(below.components().next()?))
+/// Returns the folder below `folder`, if any, in which Cargo builds. Cargo marks it if it makes it.
+fn target_folder(folder: &Path, out: &Path) -> Option<PathBuf> {
+    let below = out.strip_prefix(folder).ok()?;
+    let first = folder.join(below.components().next()?);
+    let around: Vec<&Path> = out.ancestors().take_while(|path| *path != folder).collect();
+    let marked = around.into_iter().rev().find(|path| is_cache(path));
+    Some(marked.map_or(first, Path::to_owned))
 }
 
 /// The folders that a pattern reaches.
@@ -280,19 +294,29 @@ impl Depth {
 /// Cargo watches a folder with everything in it: one in which it builds itself would change with every build. So would one in which
 /// the build script writes sources.
 fn watch(folder: &Path, out: &Path, depth: Depth) -> io::Result<Vec<PathBuf>> {
-    if folder.starts_with(out) {
+    let (real_folder, out) = (real(folder), real(out));
+    if real_folder.starts_with(&out) {
         return Ok(Vec::new());
     }
-    if !out.starts_with(folder) {
+    let Some(target) = target_folder(&real_folder, &out) else {
         return Ok(vec![folder.to_owned()]);
-    }
+    };
     let mut beside = Vec::new();
-    for entry in folder.read_dir()? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default();
-        let hidden = name.as_encoded_bytes().starts_with(b".");
-        if depth == Depth::All && path.is_dir() && !hidden && !out.starts_with(&path) {
-            beside.push(path);
+    let mut around = Some((folder.to_owned(), real_folder)).filter(|_| depth == Depth::All);
+    while let Some((folder, real_folder)) = around.take() {
+        for entry in folder.read_dir()? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default();
+            let real_path = real_folder.join(name);
+            let hidden = name.as_encoded_bytes().starts_with(b".");
+            if !path.is_dir() || real_path == target {
+                continue;
+            }
+            if target.starts_with(&real_path) {
+                around = Some((path, real_path));
+            } else if !hidden && !is_cache(&path) {
+                beside.push(path);
+            }
         }
     }
     beside.sort();
@@ -303,4 +327,71 @@ fn watch(folder: &Path, out: &Path, depth: Depth) -> io::Result<Vec<PathBuf>> {
 pub fn excluded(exclude: &[glob::Pattern], root: &Path, path: &Path) -> bool {
     let relative = path.strip_prefix(root).unwrap_or(path);
     exclude.iter().any(|pattern| pattern.matches_path(relative))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn leaves_out_target_folders_and_watches_what_is_beside_them() {
+        let temporary = tempfile::tempdir().unwrap();
+        let at = |path: &str| temporary.path().join(path);
+        for file in [
+            "app/kernels/a.cu",
+            "app/gpu/src/b.cu",
+            "app/gpu/target/debug/build/app-1/out/c.cu",
+            "app/gpu/target/debug/build/app-1/out/offload/d.cu",
+            "app/target-ci/package/app/e.cu",
+            "app/.git/f.cu",
+            "other/g.cu",
+        ] {
+            fs::create_dir_all(at(file).parent().unwrap()).unwrap();
+            fs::write(at(file), "").unwrap();
+        }
+        fs::write(at("app/target-ci/CACHEDIR.TAG"), "").unwrap();
+        let out = at("app/gpu/target/debug/build/app-1/out");
+        let found = |folder: &str, pattern: &str| {
+            let folder = at(folder);
+            let pattern = format!("{}/{pattern}", folder.display());
+            let mut found = matches(&pattern, Some(&folder)).unwrap();
+            found.retain(|path| !is_of_other_scripts(path, &folder, &out));
+            found.sort();
+            let names = found.iter().map(|path| path.file_stem().unwrap());
+            names.map(|name| name.to_str().unwrap()).collect::<String>()
+        };
+        let watched = |folder: &str, depth| {
+            let folder = at(folder);
+            let watched = watch(&folder, &out, depth).unwrap();
+            let names = watched
+                .iter()
+                .map(|path| path.strip_prefix(&folder).unwrap());
+            let names: Vec<_> = names
+                .map(|path| Path::new(".").join(path).to_str().unwrap().to_owned())
+                .collect();
+            names.join(" ")
+        };
+        // Somebody made the folder before Cargo did: it is not marked.
+        assert_eq!(found("app", "**/*.cu"), "fa");
+        assert_eq!(watched("app", Depth::All), "./kernels");
+        fs::write(at("app/gpu/target/CACHEDIR.TAG"), "").unwrap();
+        for folder in ["app", "other/../app"] {
+            assert_eq!(found(folder, "**/*.cu"), "fba");
+            assert_eq!(found(folder, "*/*.cu"), "fa");
+            assert_eq!(found(folder, "*/*/*/*.cu"), "");
+            assert_eq!(watched(folder, Depth::All), "./gpu/src ./kernels");
+            assert_eq!(watched(folder, Depth::One), "");
+        }
+        assert_eq!(found("app/..", "**/*.cu"), "fbag");
+        assert_eq!(
+            watched("app/..", Depth::All),
+            "./app/gpu/src ./app/kernels ./other"
+        );
+        // The build script wrote them for itself.
+        let own = "app/gpu/target/debug/build/app-1/out";
+        assert_eq!(found(own, "**/*.cu"), "c");
+        assert_eq!(watched(own, Depth::All), "");
+        assert_eq!(watched("other", Depth::One), "./");
+    }
 }
