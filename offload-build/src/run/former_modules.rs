@@ -20,20 +20,36 @@ static DECLARED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 /// Removes the Rust files of other modules than `modules` and those of earlier builds of this build script.
 pub(crate) fn remove(out: &Path, modules: &[Module]) -> Result<(), Error> {
     let mut declared = DECLARED.lock().unwrap_or_else(PoisonError::into_inner);
-    let list = out.join(LIST);
-    let known = fs::read_to_string(&list).unwrap_or_default();
-    let mut names: BTreeSet<&str> = known.lines().collect();
-    for module in modules {
-        names.insert(&module.name);
-        declared.insert(host_file(out, &module.name));
-    }
-    let mut kept = String::new();
-    for name in names {
-        let path = host_file(out, name);
-        match declared.contains(&path) {
-            true => kept += &format!("{name}\n"),
-            false => files::remove(&path).map_err(error::io(&path))?,
+    let files = modules.iter().map(|module| host_file(out, &module.name));
+    declared.extend(files);
+    let mut kept = names(out);
+    for name in kept.clone() {
+        let path = host_file(out, &name);
+        if !declared.contains(&path) {
+            files::remove(&path).map_err(error::io(&path))?;
+            kept.remove(&name);
         }
     }
-    files::write(&list, kept.as_bytes()).map_err(error::io(&list))
+    write(out, &kept)
+}
+
+/// Adds a module whose file is going to be written.
+pub(crate) fn add(out: &Path, module: &Module) -> Result<(), Error> {
+    let mut names = names(out);
+    names.insert(module.name.clone());
+    write(out, &names)
+}
+
+fn names(out: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(out.join(LIST)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn write(out: &Path, names: &BTreeSet<String>) -> Result<(), Error> {
+    let list = out.join(LIST);
+    if names.is_empty() {
+        return files::remove(&list).map_err(error::io(&list));
+    }
+    let text: String = names.iter().map(|name| format!("{name}\n")).collect();
+    files::write(&list, text.as_bytes()).map_err(error::io(&list))
 }

@@ -173,11 +173,13 @@ impl<'a> Run<'a> {
         }
         if environment.variable("DOCS_RS").is_some() {
             let reason = "documentation is built without device code";
+            former_modules::add(out, module)?;
             stub::build(module, environment, out, reason)?;
             return Ok(None);
         }
         match self.prepare(module) {
             Ok(prepared) => {
+                former_modules::add(out, module)?;
                 let made = self.build(module, &prepared, digests);
                 let made = made.map_err(|error| module.explained(error))?;
                 Ok(Some((prepared, made)))
@@ -186,6 +188,7 @@ impl<'a> Run<'a> {
                 let text = error.to_string();
                 environment.report("warning", &text);
                 let reason = text.lines().next().unwrap_or_default();
+                former_modules::add(out, module)?;
                 stub::build(module, environment, out, reason)?;
                 environment.look_again(out);
                 Ok(None)
