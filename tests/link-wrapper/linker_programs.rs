@@ -633,6 +633,58 @@ fn links_cpp_code_of_an_image_with_the_library_of_the_driver() {
     }
 }
 
+/// A shared library that the loader does not find ends the program at its first target region.
+#[test]
+fn gives_images_no_library_that_the_program_does_not_load() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    let run = |program: &str, args: &[&str]| {
+        let output = project.command(program).args(args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    project.write("helper.c", "int helper(void) { return 0; }\n");
+    run("cc", &["-c", "-fPIC", "helper.c"]);
+    run("ar", &["rcs", "libhelper.a", "helper.o"]);
+    let shared = [
+        "-shared",
+        "helper.o",
+        "-Wl,-soname,libhelper.so.gone",
+        "-o",
+        "libhelper.so",
+    ];
+    run("cc", &shared);
+    let runtime = format!("-L{}", project.runtime.display());
+    let rpath = format!("-Wl,-rpath,{}", project.runtime.display());
+    let static_library = ["-Wl,-Bstatic", "-lhelper", "-Wl,-Bdynamic"];
+    // The program takes it statically, and not at all. In the first case, so does the image.
+    for (names, libraries) in [
+        (&["mine", "helper"][..], &static_library[..]),
+        (&["mine"], &["-Wl,--as-needed", "-lhelper"]),
+        (&["mine"], &["-Wl,--as-needed", "libhelper.so"]),
+    ] {
+        let calls = match names.len() {
+            1 => region("mine"),
+            _ => {
+                "int helper(void);\n".to_owned()
+                    + &region("mine").replace("= on_host()", "= on_host() + helper()")
+            }
+        };
+        project.compile("main.c", &(program(names) + &calls), &[]);
+        let mut link = project.command(env!("CARGO_BIN_EXE_offload-link"));
+        link.env("OFFLOAD_CC", &project.clang)
+            .args(["main.o", "-L.", "-o", "a.out"]);
+        let link = link
+            .args(libraries)
+            .args([&*runtime, &rpath, "-lomptarget", "-lomp"])
+            .output()
+            .unwrap();
+        assert!(link.status.success(), "{link:?}");
+        let ran = project.run("a.out");
+        assert_eq!(text(&ran.stdout), "sum=0\n", "{libraries:?} {ran:?}");
+    }
+}
+
 #[test]
 fn names_the_device_runtime_that_a_link_lacks() {
     let (Some(project), Some(_)) = (Project::new(), other("cuda", &["nvlink"])) else {

@@ -12,8 +12,12 @@ use crate::linker_wrapper::line::arguments::{Arguments, Item};
 /// The result has no host objects, whose code would then exist twice, and no archives of Rust. Except under LLVM's
 /// rules, it also has no archive with device code: its images are linked already, and its host code defines the same
 /// functions. There no archive is linked as a whole: its constructors would run twice, and register a fat binary again.
+/// And the image needs no shared library that its code does not call: the loader may not find what the program does not need.
 pub(crate) fn host_libraries(arguments: &Arguments, inputs: &Inputs, way: Way) -> Vec<OsString> {
-    let mut args = Vec::new();
+    let mut args = match way {
+        Way::Llvm => Vec::new(),
+        Way::Own => vec!["-Wl,--as-needed".into()],
+    };
     let option = |option: &str, value: &OsStr| match way {
         Way::Llvm => vec![option.into(), value.into()],
         Way::Own => {
@@ -39,6 +43,13 @@ pub(crate) fn host_libraries(arguments: &Arguments, inputs: &Inputs, way: Way) -
                 if is_library {
                     args.push(path.into());
                 }
+            }
+            Item::Library {
+                name, only_static, ..
+            } if *only_static && way == Way::Own => {
+                args.push("-Wl,-Bstatic".into());
+                args.extend(option("-l", name));
+                args.push("-Wl,-Bdynamic".into());
             }
             Item::Library { name, .. } => args.extend(option("-l", name)),
             Item::LibraryDir(dir) => args.extend(option("-L", dir)),
@@ -94,16 +105,23 @@ mod tests {
             "--no-whole-archive".into(),
             "-l".into(),
             "m".into(),
+            "-Bstatic".into(),
+            "-lz".into(),
+            "-Bdynamic".into(),
             "--as-needed".into(),
             "-rpath=x".into(),
         ];
         let arguments = Arguments::parse(argv.to_vec(), "offload-ld").unwrap();
         let inputs = Inputs::scan(&arguments).unwrap();
         let expected = [
+            "-Wl,--as-needed".into(),
             "-Ldir".into(),
             shared,
             archive,
             "-lm".into(),
+            "-Wl,-Bstatic".into(),
+            "-lz".into(),
+            "-Wl,-Bdynamic".into(),
             "-Xlinker".into(),
             "-rpath".into(),
             "-Xlinker".into(),
