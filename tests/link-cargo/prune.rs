@@ -508,6 +508,51 @@ fn refuses_what_it_cannot_prune_and_writes_nothing() {
         let compile = ["main.c", source, "-fPIC", flag, "-o", output];
         cc(&folder, Path::new("cc"), &compile);
     }
+    // A registered unit that code uses by its address as well, or a word without a relocation.
+    let both = PROGRAM.replace(
+        "unit_two[];",
+        "unit_two[] __attribute__((visibility(\"hidden\")));",
+    );
+    folder.write(
+        "both.c",
+        format!("{both}const char *used(void) {{ return unit_two; }}\n"),
+    );
+    folder.write(
+        "word.c",
+        format!("{both}const char *volatile used = unit_two;\n"),
+    );
+    for (source, flags, output) in [
+        ("both.c", &["-fPIE", "-pie"][..], "lea"),
+        ("both.c", &["-fno-pie", "-no-pie", "-O1"], "mov"),
+        ("word.c", &["-fno-pie", "-no-pie"], "word"),
+    ] {
+        let compile = [&["main.c", source, "-o", output], flags].concat();
+        cc(&folder, Path::new("cc"), &compile);
+    }
+    // What stays where it is may be used, and relocations are pointers that can be changed.
+    let first = format!("{both}const char *used(void) {{ return unit_one; }}\n");
+    folder.write("first.c", first);
+    for (source, output) in [("first.c", "first"), ("word.c", "relocated")] {
+        cc(
+            &folder,
+            Path::new("cc"),
+            &["main.c", source, "-fPIE", "-pie", "-o", output],
+        );
+        pruned(&folder, &["--keep=gfx1100", output, "-o", "new"]);
+    }
+    if let Some(compiler) = tool("qemu", &["aarch64-linux-gnu-gcc"]) {
+        cc(
+            &folder,
+            &compiler,
+            &["main.c", "both.c", "-fPIE", "-pie", "-o", "adrp"],
+        );
+        let output = prune(&folder, &["--keep=gfx1100", "adrp", "-o", "none"]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            said.starts_with("error: adrp: the program uses the device code at offset 0x"),
+            "{said}"
+        );
+    }
     folder.write("text", "text");
     for (file, arguments, expected) in [
         (
@@ -529,6 +574,21 @@ fn refuses_what_it_cannot_prune_and_writes_nothing() {
             "fixed",
             &["--keep=gfx1100"],
             "fixed: nothing points to the device code at offset 0x",
+        ),
+        (
+            "lea",
+            &["--keep=gfx1100"],
+            "lea: the program uses the device code at offset 0x",
+        ),
+        (
+            "mov",
+            &["--keep=gfx1100"],
+            "mov: the program uses the device code at offset 0x",
+        ),
+        (
+            "word",
+            &["--keep=gfx1100"],
+            "word: the program uses the device code at offset 0x",
         ),
         (
             "text",

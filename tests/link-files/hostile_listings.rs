@@ -1,8 +1,10 @@
 //! Names in files that drive a terminal or forge lines: every listing and message of the tools shows them escaped.
 
 use crate::support::folder::Folder;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::num::NonZeroU64;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -184,4 +186,47 @@ fn shows_hostile_strings_of_images_escaped() {
         !said.contains('\x1b') && said.lines().count() == 1,
         "{said:?}"
     );
+}
+
+/// The standard library's formats take no width above 65,535.
+#[test]
+fn lists_names_of_any_length_and_of_any_bytes() {
+    let folder = Folder::new();
+    let arch = "g".repeat(70_000);
+    let name = OsStr::from_bytes(b"n\xff");
+    let strings = [("triple", "amdgcn-amd-amdhsa"), ("arch", &*arch)];
+    let image = BinaryImage {
+        image_kind: ImageKind::OBJECT,
+        offload_kind: OffloadKind::HIP,
+        flags: 0,
+        strings: &strings,
+        image: b"image",
+    };
+    let bytes = image.to_bytes(LlvmRelease::default()).unwrap();
+    let packed = folder.path(OsStr::from_bytes(b"packed\xff"));
+    fs::write(&packed, bytes).unwrap();
+    let bundle = folder.path(name);
+    fs::write(&bundle, bundled("hip-amdgcn-amd-amdhsa--gfx906", b"image")).unwrap();
+    let mut input = OsString::from("-input=");
+    input.push(&bundle);
+    let printed = |tool: &str, args: &[&OsStr]| {
+        let done = Command::new(tool).args(args).output().unwrap();
+        assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let table = printed(PACKAGER, &["--list".as_ref(), packed.as_ref()]);
+    assert!(table.contains(&format!("  {arch}  ")), "{table}");
+    for json in [
+        printed(PACKAGER, &["--list=json".as_ref(), packed.as_ref()]),
+        printed(
+            BUNDLER,
+            &["--list=json".as_ref(), "-type=bc".as_ref(), &input],
+        ),
+    ] {
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert!(
+            json["file"].as_str().unwrap().ends_with('\u{fffd}'),
+            "{json}"
+        );
+    }
 }

@@ -828,6 +828,18 @@ fn writes_the_bundle_alone() {
             listed.sort();
             lists.push((listed, fs::read(place.path("out.hipfb")).unwrap()));
         }
+        // As LLVM's tools write it.
+        for mut tool in [place.theirs(), place.ours()] {
+            let printed = tool
+                .args(["--emit-fatbin-only", "in.bin", "-o", "-"])
+                .output()
+                .unwrap();
+            assert!(
+                printed.status.success() && printed.stdout == lists[0].1,
+                "{printed:?}"
+            );
+            assert!(!place.path("-").exists());
+        }
         let mut expected = vec!["host-x86_64-unknown-linux-gnu-".to_owned()];
         expected.extend(
             archs[..count]

@@ -19,6 +19,7 @@
 //! | `units.rs`, `fatbins.rs`, `binaries.rs` | units, and their replacements |
 //! | `elf_headers.rs` | file header, segments, sections |
 //! | `pointers.rs` | relocations, wrappers and symbols that point to units |
+//! | `address_uses.rs` | code and data that use units by their addresses |
 //! | `tables.rs` | OpenMP's tables of images, which point into offload binaries |
 //! | `layout.rs` | where units go, which pages are cut, room for another program header |
 //! | `rewrite.rs` | the new file as pieces |
@@ -28,6 +29,7 @@
 //! A file whose pointers cannot all be found is an error: pointers into the middle of a unit, a unit without a pointer,
 //! unknown bytes between units.
 
+mod address_uses;
 mod archive;
 mod binaries;
 mod choice;

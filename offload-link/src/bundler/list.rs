@@ -1,6 +1,6 @@
 //! `-list`: entry IDs for scripts, a table for people, JSON for programs.
 
-use std::path::Path;
+use std::borrow::Cow;
 
 use offload_formats::escape::terminal;
 use serde::Serialize;
@@ -94,7 +94,7 @@ fn row(entry: &Entry) -> [String; 3] {
 #[derive(Serialize)]
 struct Json<'a> {
     schema: u32,
-    file: &'a Path,
+    file: Cow<'a, str>,
     bundles: Vec<JsonBundle<'a>>,
     left: u64,
 }
@@ -133,7 +133,7 @@ fn json(contents: &Contents) -> String {
     let bundles = contents.bundles.iter();
     let json = Json {
         schema: 1,
-        file: &contents.name,
+        file: contents.name.to_string_lossy(),
         bundles: bundles.map(FoundBundle::json).collect(),
         left: contents.left,
     };

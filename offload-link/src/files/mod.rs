@@ -26,4 +26,6 @@ pub(crate) use opened::Opened;
 pub(crate) use reading::Reading;
 pub(crate) use scratch::{file_of, reading_of, scratch};
 pub(crate) use thin::{MemberError, Nesting, ThinMember, open_member};
-pub(crate) use write::{read_pieces, write_beside, write_pieces, write_pieces_beside};
+pub(crate) use write::{
+    print_pieces, read_pieces, write_beside, write_pieces, write_pieces_beside,
+};

@@ -1,7 +1,7 @@
 //! Whole files under their names, and files that consist of pieces.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use offload_formats::format::pieces::{self, Piece};
@@ -35,6 +35,21 @@ pub(crate) fn write_pieces_beside(
     let new = NewFile::create(path, &platform::temporary(0o666))?;
     write_pieces(new.file(), pieces, inputs)?;
     new.finish()
+}
+
+/// Writes pieces, which copy ranges of the files `inputs`, to standard output.
+///
+/// # Errors
+///
+/// Fails if an input cannot be read, or the output cannot be written.
+pub(crate) fn print_pieces(pieces: &[Piece], inputs: &[PathBuf]) -> io::Result<()> {
+    // Nothing is printed if an input cannot be read.
+    let mut file = tempfile::tempfile()?;
+    write_pieces(&file, pieces, inputs)?;
+    file.rewind()?;
+    let mut out = io::stdout().lock();
+    io::copy(&mut file, &mut out)?;
+    out.flush()
 }
 
 /// Returns the pieces with all copied bytes in memory.

@@ -1,5 +1,6 @@
 //! `--list` and `--yaml`: prints the images of an input for people and for programs.
 
+use std::borrow::Cow;
 use std::io::Read;
 use std::path::Path;
 
@@ -59,7 +60,12 @@ fn table(nodes: &[Node]) -> String {
             image.container() + &more.collect::<String>(),
         ]
     }));
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max();
+    /// Longer cells do not widen their column.
+    const WIDEST: usize = 100;
+    let width = |column: usize| {
+        let widths = rows.iter().map(|row| row[column].chars().count());
+        widths.filter(|width| *width <= WIDEST).max()
+    };
     let widths: Vec<usize> = (0..HEADER.len())
         .map(|column| width(column).unwrap_or(0))
         .collect();
@@ -79,7 +85,7 @@ fn table(nodes: &[Node]) -> String {
 #[derive(Serialize)]
 struct JsonImages<'a> {
     schema: u32,
-    file: &'a Path,
+    file: Cow<'a, str>,
     images: Vec<JsonImage>,
 }
 
@@ -122,7 +128,7 @@ fn json(input: &Path, nodes: &[Node]) -> String {
     });
     crate::json::text(&JsonImages {
         schema: 1,
-        file: input,
+        file: input.to_string_lossy(),
         images: images.collect(),
     })
 }

@@ -89,15 +89,16 @@ struct ArchiveRewriter<'a, 'd, R> {
 struct NewArchive {
     pieces: Vec<Piece>,
     copied: Vec<(Range<u64>, Range<u64>)>,
-    /// End of each changed member in the old file, and the number of bytes by which the bytes after it move up.
+    /// End of each changed member in the old file, in their order, and the number of bytes by which the bytes after it move up.
     shifts: Vec<(u64, u64)>,
 }
 
 impl NewArchive {
     /// Returns the new offset of bytes that are not in a changed member.
     fn offset(&self, old: u64) -> u64 {
-        let before = self.shifts.iter().filter(|(end, _)| *end <= old);
-        old - before.map(|(_, shift)| shift).sum::<u64>()
+        let before = self.shifts.partition_point(|(end, _)| *end <= old);
+        let last = before.checked_sub(1).and_then(|last| self.shifts.get(last));
+        old - last.map_or(0, |(_, shift)| *shift)
     }
 }
 
@@ -112,12 +113,14 @@ impl<'d, R: ReadAt<'d>> ArchiveRewriter<'_, 'd, R> {
             shifts: Vec::new(),
         };
         // Members are at multiples of 2; a padding byte may be missing after the last.
+        let mut total = 0;
         for (_, content, pruned) in &changed {
             let old_size = content.end - content.start;
             let padded = |size: u64| (content.start + size).next_multiple_of(2);
             let old_end = padded(old_size).min(self.end.max(content.end));
             let shift = old_end.checked_sub(padded(pruned.size));
-            new.shifts.push((old_end, shift.ok_or(PruneProblem::Grew)?));
+            total += shift.ok_or(PruneProblem::Grew)?;
+            new.shifts.push((old_end, total));
         }
         let mut edits: BTreeMap<u64, (u64, Vec<Piece>)> = BTreeMap::new();
         if !changed.is_empty() {

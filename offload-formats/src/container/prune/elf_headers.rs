@@ -108,9 +108,12 @@ impl ElfHeaders {
             && is_known_machine
             && (is_linked || is_object)
             && u64::from(file.section_size) == SectionHeader64::LEN;
-        // Larger counts are elsewhere; few files have as many.
-        if !is_known || file.segment_count == u16::MAX || file.section_count == 0 {
+        if !is_known || file.segment_count == u16::MAX || file.sections_offset == 0 {
             return Err(PruneProblem::ElfKind);
+        }
+        // The count is in the first section header.
+        if file.section_count == 0 {
+            return Err(PruneProblem::ManySections);
         }
         // Checks the tables, and the names.
         let checked = Elf::parse(data, 0..size).map_err(PruneProblem::Elf)?;

@@ -116,6 +116,18 @@ pub enum PruneProblem {
         /// Offset of the unit.
         offset: u64,
     },
+    /// A bundle or fat binary that moves, and code or data refer to it by its address.
+    UsedByAddress {
+        /// Offset of the unit.
+        offset: u64,
+    },
+    /// Relocations of a linked file in a packed form that is not read.
+    PackedRelocations {
+        /// Type of their section.
+        kind: u32,
+    },
+    /// An ELF file with so many sections that their number is not in its header.
+    ManySections,
     /// A relocation of a type that is not known to survive.
     Relocation {
         /// Its type.
@@ -172,6 +184,7 @@ impl PruneProblem {
                 | Self::BundleSections
                 | Self::NestedArchive
                 | Self::MixedFormats { .. }
+                | Self::ManySections
         )
     }
 
@@ -285,6 +298,18 @@ impl fmt::Display for PruneProblem {
             Self::Unregistered { offset } => write!(
                 f,
                 "nothing points to the device code at offset {offset:#x}; the program may use it by its address"
+            ),
+            Self::UsedByAddress { offset } => write!(
+                f,
+                "the program uses the device code at offset {offset:#x} by its address, too, and it would move"
+            ),
+            Self::PackedRelocations { kind } => write!(
+                f,
+                "relocations in a packed form (a section of type {kind:#x}) are not read\n\
+                 hint: link without `--pack-dyn-relocs=android`"
+            ),
+            Self::ManySections => f.write_str(
+                "files with 65,280 sections and more are not pruned",
             ),
             Self::Relocation { kind, address } => write!(
                 f,

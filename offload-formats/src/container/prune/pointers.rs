@@ -16,10 +16,13 @@ use std::ops::Range;
 
 use object::elf;
 
+use super::address_uses::{self, Unreadable, search};
 use super::elf_headers::{ElfHeaders, Relocation64, SectionHeader64, Symbol64, records};
 use super::error::PruneProblem;
 use crate::format::bytes::{Cursor, ReadAt};
 
+/// Types of sections of packed relocations that are not read: Android's, and LLVM's CREL.
+const PACKED: [u32; 3] = [0x6000_0001, 0x6000_0002, 0x4000_0014];
 /// Sections of wrappers.
 const WRAPPERS: [&str; 2] = [".hipFatBinSegment", ".nvFatBinSegment"];
 /// Magics of wrappers: HIP, CUDA.
@@ -95,6 +98,9 @@ pub(super) fn pointers<'d, R: ReadAt<'d>>(
             elf::SHT_RELA if section.is_allocated() => finder.relocations(section)?,
             elf::SHT_RELR if section.is_allocated() => finder.packed(section)?,
             elf::SHT_SYMTAB | elf::SHT_DYNSYM => finder.symbols(section)?,
+            _ if section.is_allocated() && PACKED.contains(&section.kind) => {
+                return Err(PruneProblem::PackedRelocations { kind: section.kind });
+            }
             _ => {}
         }
     }
@@ -105,8 +111,17 @@ pub(super) fn pointers<'d, R: ReadAt<'d>>(
         .filter(|(address, _)| !finder.found.contains(address))
         .map(|(address, unit)| (*address, *unit))
         .collect();
-    match finder.in_use(&alone) {
-        Some(unit) => Err(PruneProblem::Unregistered {
+    if let Some(unit) = finder.in_use(&alone) {
+        return Err(PruneProblem::Unregistered {
+            offset: unit.offset,
+        });
+    }
+    let moved = map.units.iter();
+    let moved = moved.filter(|(old, unit)| unit.address != **old && !map.is_in_table(**old));
+    let moved = moved.map(|(address, unit)| (*address, *unit)).collect();
+    let known = |offset| finder.words.contains_key(&offset);
+    match address_uses::first(data, headers, &moved, &known) {
+        Some(unit) => Err(PruneProblem::UsedByAddress {
             offset: unit.offset,
         }),
         None => Ok(finder.words),
@@ -267,8 +282,6 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
     /// Returns the first of `units` that the program may use, although no pointer leads there. In a shared library or
     /// position-independent program for x86-64, only an instruction can. Other files are not searched.
     fn in_use(&self, units: &[(u64, MovedUnit)]) -> Option<MovedUnit> {
-        /// Bytes that are read at once.
-        const PART: u64 = 1 << 20;
         let file = &self.headers.file;
         let (_, first) = units.first()?;
         if (file.machine, file.file_type) != (elf::EM_X86_64.0, elf::ET_DYN.0) {
@@ -276,18 +289,12 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
         }
         let code = self.headers.sections.iter();
         let code = code.filter(|section| section.is_code() && section.has_content());
-        let mut part = Vec::new();
         for section in code {
-            for place in (0..section.size).step_by(PART as usize) {
-                // The next part starts before the last displacement of this one.
-                part.resize((section.size - place).min(PART + 4) as usize, 0);
-                let read = self.data.read_once(&mut part, section.offset + place);
-                let start = section.address.wrapping_add(place);
-                match (read, referred_unit(&part, start, units)) {
-                    (None, _) => return Some(*first),
-                    (Some(_), Some(unit)) => return Some(unit),
-                    (Some(_), None) => {}
-                }
+            let look = |code: &[u8], start| referred_unit(code, start, units);
+            match search(self.data, section, look) {
+                Err(Unreadable) => return Some(*first),
+                Ok(Some(unit)) => return Some(unit),
+                Ok(None) => {}
             }
         }
         None

@@ -435,7 +435,11 @@ impl Link<'_> {
             ContainerContent::FatBinary(_, pieces) | ContainerContent::Sycl(pieces) => pieces,
         };
         let path = self.arguments.output_path();
-        files::write_pieces_beside(&path, pieces, &container.files)
+        let written = match path == Path::new("-") {
+            true => files::print_pieces(pieces, &container.files),
+            false => files::write_pieces_beside(&path, pieces, &container.files),
+        };
+        written
             .map(|()| 0)
             .map_err(|source| LinkError::io(format!("cannot write `{}`", path.display()), source))
     }

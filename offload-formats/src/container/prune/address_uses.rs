@@ -1,0 +1,195 @@
+//! Uses of device code by its address, beside the pointers that can be changed.
+//!
+//! | file | use |
+//! |---|---|
+//! | x86-64 | `lea` relative to the instruction |
+//! | AArch64 | `adr`, and `adrp` with the `add` after it |
+//! | at a fixed address, x86-64 | `mov` or `push` of the address |
+//! | at a fixed address | an aligned word of data with the address |
+
+use std::collections::BTreeMap;
+
+use object::elf;
+
+use super::elf_headers::{ElfHeaders, SectionHeader64};
+use super::pointers::MovedUnit;
+use crate::format::bytes::ReadAt;
+
+/// Bytes that are read at once.
+const PART: u64 = 1 << 20;
+/// Bytes of a part that the next one has again; more than the instructions that are read together.
+const OVERLAP: u64 = 64;
+/// Instructions between `adrp` and its `add`.
+const NEAR: usize = 8;
+
+/// Returns the first of the units that move whose old address the program uses. `known` tells the offsets of words that are
+/// changed.
+pub(super) fn first<'d, R: ReadAt<'d>>(
+    data: R,
+    headers: &ElfHeaders,
+    units: &BTreeMap<u64, MovedUnit>,
+    known: &dyn Fn(u64) -> bool,
+) -> Option<MovedUnit> {
+    let unit = units.values().next()?;
+    let is_fixed = headers.file.file_type == elf::ET_EXEC.0;
+    let find = |address: u64| units.get(&address).copied();
+    let contents = headers.sections.iter();
+    let contents = contents.filter(|section| section.is_allocated() && section.has_content());
+    for section in contents {
+        let found = match (section.is_code(), headers.file.machine) {
+            (true, machine) if machine == elf::EM_AARCH64.0 => {
+                search(data, section, |code, start| in_aarch64(code, start, &find))
+            }
+            (true, _) => search(data, section, |code, start| {
+                let fixed = || in_fixed_x86(code, &find);
+                in_x86(code, start, &find).or_else(|| is_fixed.then(fixed).flatten())
+            }),
+            (false, _) if is_fixed => search(data, section, |words, start| {
+                let offset = section.offset + (start - section.address);
+                in_data(words, offset, &find, known)
+            }),
+            _ => Ok(None),
+        };
+        match found {
+            Ok(None) => {}
+            Ok(Some(unit)) => return Some(unit),
+            Err(Unreadable) => return Some(*unit),
+        }
+    }
+    None
+}
+
+/// A part of the file that cannot be read.
+pub(super) struct Unreadable;
+
+/// Looks at the parts of a section, each with its address, until something is found.
+pub(super) fn search<'d, R: ReadAt<'d>, T>(
+    data: R,
+    section: &SectionHeader64,
+    look: impl Fn(&[u8], u64) -> Option<T>,
+) -> Result<Option<T>, Unreadable> {
+    let mut part = Vec::new();
+    for place in (0..section.size).step_by(PART as usize) {
+        part.resize((section.size - place).min(PART + OVERLAP) as usize, 0);
+        let read = data.read_once(&mut part, section.offset + place);
+        read.ok_or(Unreadable)?;
+        if let Some(found) = look(&part, section.address.wrapping_add(place)) {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+fn in_x86<T>(code: &[u8], start: u64, find: &impl Fn(u64) -> Option<T>) -> Option<T> {
+    let mut places = (start..).zip(code.windows(7));
+    places.find_map(|(address, bytes)| {
+        let [0x48 | 0x4c, 0x8d, mode, displacement @ ..] = bytes else {
+            return None;
+        };
+        let displacement = i32::from_le_bytes(displacement.try_into().ok()?);
+        let end = address.wrapping_add(7);
+        (mode & 0xc7 == 5)
+            .then(|| find(end.wrapping_add_signed(displacement.into())))
+            .flatten()
+    })
+}
+
+fn in_fixed_x86<T>(code: &[u8], find: &impl Fn(u64) -> Option<T>) -> Option<T> {
+    let mut places = code.windows(6);
+    places.find_map(|bytes| {
+        let (address @ [_, 0xb8..=0xbf | 0x68, ..] | address @ [0xc7, 0xc0..=0xc7, ..]) = bytes
+        else {
+            return None;
+        };
+        let address = address.get(2..)?.try_into().ok()?;
+        find(u32::from_le_bytes(address).into())
+    })
+}
+
+fn in_data<T>(
+    words: &[u8],
+    offset: u64,
+    find: &impl Fn(u64) -> Option<T>,
+    known: &dyn Fn(u64) -> bool,
+) -> Option<T> {
+    let mut places = (offset..).step_by(8).zip(words.chunks_exact(8));
+    places.find_map(|(offset, bytes)| {
+        let found = find(u64::from_le_bytes(bytes.try_into().ok()?));
+        found.filter(|_| !known(offset))
+    })
+}
+
+fn in_aarch64<T>(code: &[u8], start: u64, find: &impl Fn(u64) -> Option<T>) -> Option<T> {
+    let words = code.chunks_exact(4);
+    let words = words.filter_map(|bytes| Some(u32::from_le_bytes(bytes.try_into().ok()?)));
+    let words: Vec<u32> = words.collect();
+    let mut places = words.iter().enumerate().zip((start..).step_by(4));
+    places.find_map(|((index, word), address)| {
+        // The lower two bits of the distance are in bits 29 and 30, the others in bits 5 to 23.
+        let distance = (word >> 5 & 0x7_ffff) << 2 | word >> 29 & 3;
+        let distance = i64::from(distance) << 43 >> 43;
+        match word & 0x9f00_0000 {
+            0x1000_0000 => find(address.wrapping_add_signed(distance)),
+            0x9000_0000 => {
+                let page = (address & !0xfff).wrapping_add_signed(distance << 12);
+                let mut after = words.iter().skip(index + 1).take(NEAR);
+                after.find_map(|add| {
+                    let is_add = add & 0xffc0_0000 == 0x9100_0000 && add >> 5 & 31 == word & 31;
+                    let offset = u64::from(add >> 10 & 0xfff);
+                    is_add.then(|| find(page.wrapping_add(offset))).flatten()
+                })
+            }
+            _ => None,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(address: u64) -> Option<u64> {
+        (address == 0x2_3000).then_some(address)
+    }
+
+    #[test]
+    fn reads_the_instructions_that_make_an_address() {
+        // `lea r9, [rip + 0x21ff9]`, `lea rax, [rip + 0x21ff8]` after a `nop`; another distance; another instruction.
+        assert!(in_x86(b"\x4c\x8d\x0d\xf9\x1f\x02\0", 0x1000, &found).is_some());
+        assert!(in_x86(b"\x90\x48\x8d\x05\xf8\x1f\x02\0", 0x1000, &found).is_some());
+        assert!(in_x86(b"\x48\x8d\x05\xf8\x1f\x02\0", 0x1000, &found).is_none());
+        assert!(in_x86(b"\x48\x8b\x05\xf9\x1f\x02\0", 0x1000, &found).is_none());
+        // `mov edi, 0x23000` and `push 0x23000` after a `nop`, `mov r9, 0x23000`; `mov edi, 0x23100`; `add eax, 0x23000`.
+        let in_fixed = |code: &[u8]| in_fixed_x86(code, &found).is_some();
+        assert!(in_fixed(b"\x90\xbf\0\x30\x02\0") && in_fixed(b"\x90\x68\0\x30\x02\0"));
+        assert!(in_fixed(b"\x49\xc7\xc1\0\x30\x02\0"));
+        assert!(!in_fixed(b"\x90\xbf\0\x31\x02\0") && !in_fixed(b"\x90\x05\0\x30\x02\0"));
+    }
+
+    #[test]
+    fn reads_pairs_of_instructions_of_aarch64() {
+        let code = |words: &[u32]| -> Vec<u8> {
+            words.iter().flat_map(|word| word.to_le_bytes()).collect()
+        };
+        let in_code = |words: &[u32], start| in_aarch64(&code(words), start, &found).is_some();
+        // `adrp x3, 0x22000` and `add x0, x3, #0`: of another page; `adrp x3, 0x23000` at 0x1000 and at 0x24000.
+        let (add, other) = (0x9100_0060, 0x9100_0080);
+        assert!(in_code(&[0xd000_0103, add], 0x1000));
+        assert!(in_code(&[0xf0ff_ffe3, 0xd503_201f, add], 0x2_4000));
+        assert!(!in_code(&[0xb000_0103, add], 0x1000));
+        assert!(!in_code(&[0xd000_0103, other], 0x1000));
+        assert!(!in_code(&[0xd000_0103], 0x1000));
+        // `adr x0, #0x1000` and `adr x0, #-4`.
+        assert!(in_code(&[0x1000_8000], 0x2_2000));
+        assert!(in_code(&[0x10ff_ffe0], 0x2_3004));
+        assert!(!in_code(&[0x1000_8000], 0x2_2004));
+    }
+
+    #[test]
+    fn finds_words_that_no_pointer_explains() {
+        let words = [1_u64, 0x2_3000, 3].map(u64::to_le_bytes).concat();
+        let in_words = |known: u64| in_data(&words, 0x100, &found, &|offset| offset == known);
+        assert!(in_words(0).is_some());
+        assert!(in_words(0x108).is_none());
+    }
+}
