@@ -162,6 +162,13 @@ fn extracts_more_images_than_it_may_have_files_open() {
         folder.read("many-amdgcn-amd-amdhsa-gfx90a.1999.o"),
         b"image"
     );
+    // As many inputs, under a limit that a process may raise.
+    let image = "--image=file=many,triple=amdgcn-amd-amdhsa,arch=gfx";
+    let images: Vec<String> = (0..300).map(|index| format!("{image}{index}")).collect();
+    let mut args = vec!["-o", "packed"];
+    args.extend(images.iter().map(String::as_str));
+    let (status, said) = limited(&folder, "ulimit -S -n 200", &args);
+    assert_eq!(status, Some(0), "{said}");
     // The same out of a compressed bundle, in several passes.
     let folder = ToolFolder::with_tool(BUNDLER, "offload-bundler");
     let ids: Vec<String> = (0..600).map(|index| format!("{GFX906}.{index}")).collect();

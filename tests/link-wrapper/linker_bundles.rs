@@ -20,6 +20,14 @@ fn links_objects_and_archives_of_the_older_driver() {
         place.helper("helper", &["--no-offload-new-driver", "-c"]);
         assert_eq!(place.registered(&["one.o", "helper.o"]), one_kernel("one"));
         assert_eq!(place.entries(), ENTRIES, "{release}");
+        // So does what a relocatable link makes of them. A device stays where it is.
+        for output in ["r.o", "/dev/null"] {
+            let mut link = place.command(env!("CARGO_BIN_EXE_offload-link"));
+            link.env_remove("OFFLOAD_LINK_ACTIVE").env_remove("CC");
+            run(link.args(["-r", "-nostdlib", "one.o", "helper.o", "-o", output]));
+        }
+        assert_eq!(place.registered(&["r.o"]), one_kernel("one"), "{release}");
+        assert!(fs::symlink_metadata("/dev/null").is_ok());
 
         // On the host nobody wants anything of the member; the device code does.
         place.archive("libhelper.a", &["helper.o"]);

@@ -415,6 +415,13 @@ fn ends_as_usual_when_nobody_can_be_told() {
             assert_eq!(status(name, args), Some(code), "{name} {args:?}");
         }
     }
+    let mut answer = place.command(NAMES[0]);
+    let said = answer.arg("--help").stdout(full()).output().unwrap();
+    let said = String::from_utf8(said.stderr).unwrap();
+    assert_eq!(
+        said,
+        "error: cannot write to standard output: No space left on device (os error 28)\n"
+    );
     // As LLVM's 22: an answer that does not arrive is a failure. Not for a reader that has gone, `--help | true`.
     let name = "clang-linker-wrapper";
     assert_eq!(status(name, &["--help"]), Some(1));

@@ -724,6 +724,19 @@ fn prints_a_plan_that_a_shell_can_run() {
         .status()
         .unwrap();
     assert!(check.success());
+    // Files of options that would change are not written: their arguments are shown.
+    project.write("options", "'my main.o'\n--wrapper-jobs=1\n");
+    let mut link = project.command(TOOL);
+    let plan = link
+        .args(["@options", "-o", "p", "--dry-run"])
+        .output()
+        .unwrap();
+    let plan = text(&plan.stderr);
+    let link = plan.lines().last().unwrap();
+    assert!(
+        link.contains(" 'my main.o' -o p") && !link.contains('@'),
+        "{plan}"
+    );
 
     // Under LLVM's name as LLVM shows it: programs in quotes, and what has a command in LLVM 22.
     project.wrapper = "llvm";

@@ -13,6 +13,7 @@ use crate::files::write_pieces;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::options::LinkerOptions;
 use crate::linker_wrapper::report::shown::Shown;
+use crate::linker_wrapper::temporaries::Temporaries;
 use crate::linker_wrapper::workplace::Workplace;
 
 /// Runs commands and writes files: silently, shown, or only shown, as the options require.
@@ -50,6 +51,18 @@ impl Actions {
     /// Tells whether commands are shown in LLVM's form, which LLVM's tests compare.
     pub(crate) fn show_as_llvm(self) -> bool {
         self.are_dry() && self.shown == Shown::Llvm
+    }
+
+    /// Writes a response file. In a dry run there is none: the command that is shown has its arguments.
+    pub(crate) fn response_file(
+        self,
+        files: &Temporaries,
+        content: &[u8],
+    ) -> Result<Option<PathBuf>, LinkError> {
+        match self.are_dry() {
+            true => Ok(None),
+            false => files.response_file(content).map(Some),
+        }
     }
 
     /// Shows a command if an option requests that.

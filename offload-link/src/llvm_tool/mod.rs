@@ -16,7 +16,7 @@ use offload_formats::escape::{terminal, terminal_lines};
 
 use crate::options::llvm::{Answer, Started, Table, Value};
 use crate::options::response_file::{self, Quoting};
-use crate::{files, say};
+use crate::{files, platform, say};
 
 pub(crate) use error::LlvmToolError;
 pub(crate) use output::{Output, Style};
@@ -46,6 +46,7 @@ pub(crate) fn run(
         path: &path,
         base: &base,
     };
+    platform::raise_file_limit();
     // After a failed read, a parser reports a damaged file or finds nothing.
     let worked = work(&started, args);
     let worked = match files::check() {
@@ -84,9 +85,14 @@ pub(crate) fn read_line<Id: Copy + PartialEq>(
 /// Prints to standard output. A reader that stops early is not an error.
 pub(crate) fn print(text: &str) -> u8 {
     match io::stdout().lock().write_all(text.as_bytes()) {
-        Ok(()) => 0,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
-        Err(_) => 1,
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            say::error(
+                "",
+                &format_args!("cannot write to standard output: {error}"),
+            );
+            1
+        }
+        _ => 0,
     }
 }
 

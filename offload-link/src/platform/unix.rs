@@ -12,6 +12,7 @@ use std::process::{Command, ExitStatus};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit, setrlimit};
 
 /// Returns the bytes as a string of the system, which may have any bytes.
 pub(crate) fn os_string(bytes: Vec<u8>) -> OsString {
@@ -80,6 +81,14 @@ pub(crate) fn temporary(mode: u32) -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.permissions(Permissions::from_mode(mode));
     builder
+}
+
+/// Lets this process open as many files as the administrator allows. Its parent may have set a lower limit, often 1024.
+pub(crate) fn raise_file_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Without it, an input that cannot be opened is an error.
+    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 /// Opens a file for reading. Does not block, unlike opening a pipe without a writer.

@@ -254,12 +254,13 @@ impl Arguments {
 
     /// Returns the host linker's command line, with `objects` among the inputs and `flags` at the end.
     ///
-    /// Calls `write` with the content of each response file that must change. It returns the file's new name.
+    /// Calls `write` with the content of each response file that must change. It returns the file's new name, or `None` for
+    /// the arguments in its place.
     pub(crate) fn render(
         &self,
         objects: &[PathBuf],
         flags: &[OsString],
-        mut write: impl FnMut(&[u8]) -> Result<PathBuf, LinkError>,
+        mut write: impl FnMut(&[u8]) -> Result<Option<PathBuf>, LinkError>,
     ) -> Result<Vec<OsString>, LinkError> {
         let mut argv = Vec::with_capacity(self.argv.len() + objects.len() + flags.len());
         let insert = |part: &mut Vec<OsString>| part.extend(objects.iter().map(OsString::from));
@@ -292,9 +293,13 @@ impl Arguments {
                     Edit::Replace(text) => part.push(text.clone()),
                 }
             }
-            if from_file {
+            let file = match from_file {
+                true => write(&self.quoting().quote(&part))?,
+                false => None,
+            };
+            if let Some(path) = file {
                 let mut file = OsString::from("@");
-                file.push(write(&self.quoting().quote(&part))?);
+                file.push(path);
                 argv.push(file);
             } else {
                 argv.append(&mut part);

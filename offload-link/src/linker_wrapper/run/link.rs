@@ -476,8 +476,8 @@ impl Link<'_> {
                     Ok(())
                 })?;
             }
-            let line =
-                arguments.render(&objects, &flags, |content| files.response_file(content))?;
+            let write = |content: &[u8]| self.actions.response_file(files, content);
+            let line = arguments.render(&objects, &flags, write)?;
             let command = self.linker.clone().args(line);
             self.actions.show(&command);
             if self.actions.are_dry() {
@@ -497,17 +497,19 @@ impl Link<'_> {
                 return Ok(code);
             }
             let output = arguments.output_path();
+            if output == Path::new("/dev/null") {
+                return Ok(0);
+            }
             match relocatable::finish(&output, &mut entries.tables) {
                 Ok(true) => return Ok(0),
                 Ok(false) => {}
                 Err(problem) => {
-                    // The host's linker has written it, and it registers nothing.
-                    let _ = std::fs::remove_file(output);
+                    relocatable::remove(&output);
                     return Err(problem);
                 }
             }
         }
-        let _ = std::fs::remove_file(arguments.output_path());
+        relocatable::remove(&arguments.output_path());
         Err(LinkError::Option(format!(
             "{}: the offload entries of a relocatable link could not be counted",
             arguments.output_path().display()

@@ -4,6 +4,7 @@
 //! register the entries: sections of offload binaries become ordinary ones, and the entry section gets a name without
 //! a table.
 
+use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
@@ -86,7 +87,7 @@ pub(crate) fn finish(path: &Path, tables: &mut [EntrySection]) -> Result<bool, L
         let data = ReadCache::new(PieceSource::new(pieces.to_vec(), vec![open()?]));
         Ok((data, 0..pieces::size(pieces)))
     };
-    for table in &*tables {
+    for table in tables.iter().filter(|table| table.size > 0) {
         let (data, range) = edited(&pieces)?;
         let renamed = rename_section(&data, range, table.name, FINISHED)
             .map_err(|source| invalid(source.into()))?;
@@ -99,6 +100,13 @@ pub(crate) fn finish(path: &Path, tables: &mut [EntrySection]) -> Result<bool, L
     files::write_pieces_beside(path, &pieces, &[path.to_owned()])
         .map_err(|source| LinkError::io(format!("cannot write `{}`", path.display()), source))?;
     Ok(true)
+}
+
+/// Removes an output that the host's linker has written, and that registers nothing; devices and pipes stay.
+pub(crate) fn remove(path: &Path) {
+    if fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
+        let _ = fs::remove_file(path);
+    }
 }
 
 /// Makes ordinary sections of sections with offload binaries, which the last link would remove.

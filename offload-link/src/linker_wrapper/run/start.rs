@@ -169,7 +169,9 @@ impl HostLink<'_> {
             return host_linker::become_or_run(&command, quoting);
         }
         let files = Temporaries::default();
-        let line = arguments.render(&[], &flags, |content| files.response_file(content))?;
+        let line = arguments.render(&[], &flags, |content| {
+            actions.response_file(&files, content)
+        })?;
         let command = self.linker.args(line);
         actions.show(&command);
         if actions.are_dry() {

@@ -10,7 +10,7 @@ fn parse(tool: &str, args: &[&str]) -> Result<Arguments, LinkError> {
 }
 
 fn render(arguments: &Arguments) -> Vec<String> {
-    let no_file = |_: &[u8]| -> Result<PathBuf, LinkError> { unreachable!() };
+    let no_file = |_: &[u8]| -> Result<Option<PathBuf>, LinkError> { unreachable!() };
     let line = arguments.render(&[], &[], no_file).unwrap();
     line.into_iter()
         .map(|arg| arg.into_string().unwrap())
@@ -597,7 +597,7 @@ fn inserts_objects_among_the_inputs_of_microsofts_linkers() {
         "b.lib",
     ];
     let arguments = parse("offload-ld", &line).unwrap();
-    let no_file = |_: &[u8]| -> Result<PathBuf, LinkError> { unreachable!() };
+    let no_file = |_: &[u8]| -> Result<Option<PathBuf>, LinkError> { unreachable!() };
     let line = arguments.render(&["new.o".into()], &[], no_file).unwrap();
     // `docs/spec/linker-wrapper.md` §10.1 number 15.
     assert_eq!(line, ["-out:x.exe", "new.o", "-nologo", "a.obj", "b.lib"]);
@@ -697,7 +697,9 @@ fn survives_any_arguments_and_loses_none_of_the_hosts() {
         let Ok(arguments) = Arguments::parse(line.clone(), tool) else {
             continue;
         };
-        let rendered = arguments.render(&[], &[], |_| Ok("file".into())).unwrap();
+        let rendered = arguments
+            .render(&[], &[], |_| Ok(Some("file".into())))
+            .unwrap();
         let mut left = line.iter();
         // What is there came from the line, in its order; `-Wl,` may have lost a part.
         for word in &rendered {
