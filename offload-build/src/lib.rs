@@ -53,6 +53,8 @@ pub mod tools {
         EffectiveKey, FoundTool, GpuCompiler, KeyDescription, KeyForm, ModuleConfig, ModuleOutlook,
         TargetOutlook, ToolGroup, config, found_tools, gpu_compilers, keys, outlook,
     };
+    #[cfg(feature = "tools")]
+    pub use offload_build_core::declare::platform::holds as holds_for_platform;
     pub use offload_build_core::error::with_code;
     pub use offload_build_core::installed::device_tools::DeviceTools;
     pub use offload_build_core::installed::llvm::Llvm;

@@ -223,6 +223,27 @@ fn installs_the_libraries_of_every_package() {
 }
 
 #[test]
+fn installs_the_library_of_a_package_that_is_built_twice() {
+    let folder = packages(&[("pa", "liba.a"), ("pb", "")]);
+    let manifest = folder.path().join("pb/Cargo.toml");
+    let mut text = std::fs::read_to_string(&manifest).unwrap();
+    for section in ["dependencies", "build-dependencies"] {
+        text += &format!("[{section}]\npa.path = \"../pa\"\n");
+    }
+    std::fs::write(manifest, text).unwrap();
+    let output = build(folder.path(), &["--out", "made", "-p", "pb", "--release"]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(output.stdout, b"made/liba.a\n");
+    // Cargo keeps the two apart.
+    let built = std::fs::read_dir(folder.path().join("target/release/build")).unwrap();
+    let built = built.filter(|entry| {
+        let path = entry.as_ref().unwrap().path();
+        path.join("out/offload/artifacts/liba.a").is_file()
+    });
+    assert_eq!(built.count(), 2);
+}
+
+#[test]
 fn says_why_no_library_is_installed() {
     let fails = |folder: &Path, arguments: &[&str]| {
         let output = build(folder, arguments);
@@ -243,6 +264,8 @@ fn says_why_no_library_is_installed() {
         said.contains("build: two packages make a library `libx.a`: "),
         "{said}"
     );
+    // Cargo ends as usual, whatever its build scripts left.
+    assert!(!said.contains("Broken pipe"), "{said}");
     for package in ["/pa#0.1.0", "/pb#0.1.0", "hint: the key `name`"] {
         assert!(said.contains(package), "{said}");
     }

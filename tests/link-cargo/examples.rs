@@ -791,6 +791,26 @@ fn adds_kernels_to_a_package() {
         std::fs::read_to_string(own.join("build.rs")).unwrap(),
         "fn main() {}\n"
     );
+    // It may have another name, or not be wanted.
+    let manifest = own.join("Cargo.toml");
+    for (key, expected) in [
+        ("build = \"script.rs\"", "Created script.rs\n"),
+        (
+            "build = false",
+            "Cargo.toml: `build = false`: Cargo would run no build script\nhint: ",
+        ),
+    ] {
+        std::fs::write(&manifest, format!("[package]\nname = \"own\"\n{key}\n")).unwrap();
+        let output = cargo_offload(&own)
+            .args(["init", "--hip"])
+            .output()
+            .unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains(expected), "{text}");
+        assert_eq!(output.status.success(), key.contains("script"), "{text}");
+    }
+    assert!(own.join("script.rs").is_file());
 }
 
 fn cargo_offload(folder: &Path) -> Command {

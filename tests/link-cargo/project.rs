@@ -516,6 +516,29 @@ fn runs_cargo_with_our_linker_and_shows_progress() {
     assert_eq!(said(&output, 0), format!("{ours} gcc\n"));
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(!error.contains("Device code"), "{error}");
+    // So are those for a kind of platforms, and on the command line, where the last one wins.
+    let config =
+        "[target.'cfg(windows)']\nlinker = \"none\"\n[target.'cfg(unix)']\nlinker = \"cc\"\n";
+    fs::write(package.path().join(".cargo/config.toml"), config).unwrap();
+    assert_eq!(said(&run(&["run", "-q"], &[]), 0), format!("{ours} cc\n"));
+    let change_the_script = || {
+        let script = package.path().join("build.rs");
+        let text = fs::read_to_string(&script).unwrap() + "\n";
+        fs::write(script, text).unwrap();
+    };
+    change_the_script();
+    let named = |linker: &str| format!("target.{host}.linker = \"{linker}\"");
+    let line = [
+        "run",
+        "-q",
+        "--config",
+        &named("none"),
+        "--config",
+        &named("gcc"),
+        "--",
+    ];
+    assert_eq!(said(&run(&line, &[]), 0), format!("{ours} gcc\n"));
+    change_the_script();
     // An installed offload-link there stays: Cargo compiles everything again if the linker has another path.
     let own = package.path().join("offload-link");
     for is_there in [false, true] {

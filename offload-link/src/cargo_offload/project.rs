@@ -29,6 +29,7 @@ mod packages;
 mod plan;
 mod progress;
 mod run;
+mod rust_programs;
 mod schema;
 mod system;
 mod targets;

@@ -9,6 +9,6 @@ pub mod language;
 pub mod layers;
 pub mod manifest;
 pub mod module;
-mod platform;
+pub mod platform;
 pub mod settings;
 pub mod skipped;

@@ -3,7 +3,7 @@
 
 /// Tells whether a table with this name holds for the target that Cargo builds for. `variable` returns what Cargo tells build
 /// scripts. A condition that cannot be read holds: Cargo reports it.
-pub(super) fn holds(table: &str, variable: &dyn Fn(&str) -> Option<String>) -> bool {
+pub fn holds(table: &str, variable: &dyn Fn(&str) -> Option<String>) -> bool {
     let condition = table
         .trim()
         .strip_prefix("cfg(")

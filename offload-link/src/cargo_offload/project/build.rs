@@ -175,6 +175,7 @@ fn build(
         .spawn()
         .map_err(unstarted)?;
     let mut libraries = BTreeMap::new();
+    let mut wrong = None;
     let messages = child.stdout.take().map(BufReader::new);
     for line in messages.into_iter().flat_map(BufRead::lines) {
         let line = line.map_err(unstarted)?;
@@ -188,13 +189,16 @@ fn build(
         let (Some(package), Some(out_dir)) = (message.package_id, message.out_dir) else {
             continue;
         };
-        if message.reason == "build-script-executed" {
-            add(&out_dir, &package, &mut libraries)?;
+        if message.reason == "build-script-executed" && wrong.is_none() {
+            wrong = add(&out_dir, &package, &mut libraries).err();
         }
     }
     let status = child.wait().map_err(unstarted)?;
     drop(cargo);
-    Ok((libraries, exit_status(status)))
+    match wrong {
+        Some(error) if status.success() => Err(error),
+        _ => Ok((libraries, exit_status(status))),
+    }
 }
 
 fn add(
@@ -216,7 +220,16 @@ fn add(
             package: package.to_owned(),
             out_dir: out_dir.to_owned(),
         };
-        if let Some(other) = libraries.insert(file.file_name(), library) {
+        let other = libraries.get(&file.file_name());
+        // A package is built twice if a build script or a macro depends on it, too. Then what is for another host, in a
+        // folder of its own, is what the user asked for.
+        let place = |folder: &Path| (folder.components().count(), folder.to_owned());
+        let same = other.filter(|other| other.package == package);
+        if same.is_some_and(|same| place(&same.out_dir) > place(out_dir)) {
+            continue;
+        }
+        let others = other.filter(|other| other.package != package);
+        if let Some(other) = others {
             return Err(CargoOffloadError::new(format_args!(
                 "build: two packages make a library `{}`: {} and {package}\n\
                  hint: the key `name` of a module names its libraries",
@@ -224,6 +237,7 @@ fn add(
                 other.package
             )));
         }
+        libraries.insert(file.file_name(), library);
     }
     Ok(())
 }

@@ -6,8 +6,8 @@ use std::process::{Command, ExitStatus};
 
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::project::cargo_settings::{CargoSettings, linker_variable};
-use crate::cargo_offload::project::packages::{cargo_program, host_of_rustc};
 use crate::cargo_offload::project::progress::{self, ProgressLines};
+use crate::cargo_offload::project::rust_programs::{THIS_MACHINE, cargo_program, host_of_rustc};
 
 /// Exit status of a command that Cargo could not start, as of Cargo's own failures.
 const FAILED: u8 = 101;
@@ -34,12 +34,19 @@ impl CargoCommand {
     /// Returns `cargo NAME OPTIONS…`. Programs are linked by `offload-link`, unless a variable names another linker.
     pub(super) fn new(name: &str, options: &[OsString]) -> Result<Self, CargoOffloadError> {
         let mut command = Command::new(cargo_program());
-        command.arg(name).args(options);
-        let settings = CargoSettings::read(Path::new("."))?;
+        let for_programs = options.len() - options_of_cargo(options).count();
+        let (own, for_programs) = options.split_at(options.len() - for_programs);
+        command.arg(name).args(own);
+        let settings = CargoSettings::read(Path::new("."), &values(options, "--config"))?;
         match offload_link() {
             Some(linker) => {
                 for host in hosts(options, &settings)? {
                     command.envs(linker_variables(&host, &linker, &settings));
+                    if settings.is_on_the_line(&host) {
+                        let path = toml_edit::Value::from(linker.to_string_lossy().into_owned());
+                        let setting = format!("target.'{host}'.linker = {path}");
+                        command.args(["--config", &setting]);
+                    }
                 }
             }
             None => eprintln!(
@@ -47,6 +54,7 @@ impl CargoCommand {
                  hint: `cargo install offload-link` installs it"
             ),
         }
+        command.args(for_programs);
         let is_quiet =
             options_of_cargo(options).any(|option| option == "-q" || option == "--quiet");
         let progress = match is_quiet {
@@ -111,27 +119,33 @@ fn is_installed(program: &Path) -> bool {
 
 /// Returns the triples that programs are built for: those of `--target`, else the configured one, else this machine's.
 fn hosts(options: &[OsString], settings: &CargoSettings) -> Result<Vec<String>, CargoOffloadError> {
-    let mut named = Vec::new();
-    let mut options = options_of_cargo(options);
-    while let Some(option) = options.next() {
-        let option = option.to_string_lossy();
-        if option == "--target" {
-            named.extend(
-                options
-                    .next()
-                    .map(|value| value.to_string_lossy().into_owned()),
-            );
-        } else if let Some(value) = option.strip_prefix("--target=") {
-            named.push(value.to_owned());
-        }
+    let mut named = values(options, "--target");
+    if named.is_empty() {
+        named.extend_from_slice(settings.build_targets());
     }
     if named.is_empty() {
-        named.push(match settings.build_target() {
-            Some(host) => host,
-            None => host_of_rustc()?,
-        });
+        named.push(THIS_MACHINE.to_owned());
     }
-    Ok(named)
+    let named = named.into_iter().map(|name| match name == THIS_MACHINE {
+        true => host_of_rustc(),
+        false => Ok(name),
+    });
+    named.collect()
+}
+
+/// Returns the values of an option of Cargo's that may stand several times.
+fn values(options: &[OsString], name: &str) -> Vec<String> {
+    let mut values = Vec::new();
+    let mut options = options_of_cargo(options).map(OsStr::to_string_lossy);
+    while let Some(option) = options.next() {
+        let value = option.strip_prefix(name);
+        match value.map(|value| value.strip_prefix('=').ok_or(value)) {
+            Some(Ok(value)) => values.push(value.to_owned()),
+            Some(Err("")) => values.extend(options.next().map(|value| value.into_owned())),
+            _ => {}
+        }
+    }
+    values
 }
 
 /// Returns the variables that make `linker` link for `host`. A linker that Cargo's files name is the one that it drives, or
@@ -157,4 +171,32 @@ fn linker_variables(
         }
     }
     variables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_the_hosts_that_options_and_settings_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = |line: &str, config: &str| {
+            let options: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let config: Vec<String> = config.split(';').map(str::to_owned).collect();
+            let settings = CargoSettings::read(folder.path(), &config).unwrap();
+            hosts(&options, &settings).unwrap()
+        };
+        let here = host_of_rustc().unwrap();
+        let one = "build.target = 'one'";
+        assert_eq!(found("build", ""), [&*here]);
+        assert_eq!(found("build --target host-tuple", one), [&*here]);
+        assert_eq!(
+            found("build --target=a --target b -- --target c", one),
+            ["a", "b"]
+        );
+        assert_eq!(found("build --targets", one), ["one"]);
+        // The last one wins.
+        let several = "build.target = 'x';build.target = ['one', 'host-tuple']";
+        assert_eq!(found("run", several), ["one", &*here]);
+    }
 }

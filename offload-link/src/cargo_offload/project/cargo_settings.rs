@@ -3,40 +3,50 @@
 //! Source: The Cargo Book, "Configuration": variables win over files, files of inner folders over those of outer ones, and
 //! all over the file in Cargo's home.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use offload_build::tools::holds_for_platform;
 use toml::de::{DeTable, DeValue};
 
 use crate::cargo_offload::error::CargoOffloadError;
+use crate::cargo_offload::project::rust_programs::cfg_of;
 use crate::platform::is_absent;
 
 /// Settings of Cargo.
 pub(super) struct CargoSettings {
-    /// Linkers by triple, those that win first.
+    /// Linkers, those that win first.
     linkers: Vec<LinkerSetting>,
-    build_target: Option<String>,
+    build_targets: Vec<String>,
 }
 
-/// A linker that a file of Cargo's configuration names for a triple.
+/// A linker that Cargo's configuration names.
 struct LinkerSetting {
-    triple: String,
+    /// A triple, or `cfg(…)`.
+    condition: String,
     linker: PathBuf,
-    file: PathBuf,
+    /// The file; `None` for the option `--config`.
+    file: Option<PathBuf>,
 }
 
 impl CargoSettings {
-    /// Reads the files that hold for `folder`.
+    /// Reads the values of options `--config`, and the files that hold for `folder`.
     ///
     /// # Errors
     ///
     /// Fails if one of them cannot be read or is not valid TOML.
-    pub(super) fn read(folder: &Path) -> Result<Self, CargoOffloadError> {
+    pub(super) fn read(folder: &Path, line: &[String]) -> Result<Self, CargoOffloadError> {
         let mut settings = Self {
             linkers: Vec::new(),
-            build_target: std::env::var("CARGO_BUILD_TARGET").ok(),
+            build_targets: Vec::new(),
         };
+        // The last one wins.
+        for value in line.iter().rev() {
+            settings.read_option(value)?;
+        }
+        let variable = std::env::var("CARGO_BUILD_TARGET");
+        settings.add_targets(variable.ok().into_iter().collect());
         let folder = fs::canonicalize(folder).map_err(|problem| {
             CargoOffloadError::new(format_args!("{}: {problem}", folder.display()))
         })?;
@@ -65,32 +75,63 @@ impl CargoSettings {
                 Err(problem) if is_absent(&problem) => continue,
                 Err(problem) => return Err(failed(&problem)),
             };
-            let document = DeTable::parse(&text).map_err(|problem| failed(&problem.message()))?;
-            let document = document.get_ref();
-            for (triple, value) in table(document, "target").into_iter().flatten() {
-                let Some(linker) = value
-                    .get_ref()
-                    .as_table()
-                    .and_then(|own| text_of(own, "linker"))
-                else {
-                    continue;
-                };
-                // A path with a slash is relative to the folder that contains `.cargo`.
-                let linker = match folder.parent().filter(|_| linker.contains('/')) {
-                    Some(parent) => parent.join(linker),
-                    None => PathBuf::from(linker),
-                };
-                self.linkers.push(LinkerSetting {
-                    triple: triple.get_ref().clone().into_owned(),
-                    linker,
-                    file: file.clone(),
-                });
-            }
-            let target = table(document, "build").and_then(|build| text_of(build, "target"));
-            self.build_target = self.build_target.take().or(target.map(str::to_owned));
+            self.add(&text, folder.parent(), Some(&file))
+                .map_err(|problem| failed(&problem))?;
             return Ok(());
         }
         Ok(())
+    }
+
+    /// Adds the value of an option `--config`: a path, or TOML.
+    fn read_option(&mut self, value: &str) -> Result<(), CargoOffloadError> {
+        let path = Path::new(value);
+        let text = match path.is_file() {
+            true => fs::read_to_string(path).map_err(|problem| problem.to_string()),
+            false => Ok(value.to_owned()),
+        };
+        let added = text.and_then(|text| self.add(&text, path.parent(), None));
+        added.map_err(|problem| CargoOffloadError::new(format_args!("--config {value}: {problem}")))
+    }
+
+    /// Adds the settings of a text; paths with a slash are relative to `folder`.
+    fn add(
+        &mut self,
+        text: &str,
+        folder: Option<&Path>,
+        file: Option<&Path>,
+    ) -> Result<(), String> {
+        let document = DeTable::parse(text).map_err(|problem| problem.message().to_owned())?;
+        let document = document.get_ref();
+        for (condition, value) in table(document, "target").into_iter().flatten() {
+            let table = value.get_ref().as_table();
+            let Some(linker) = table.and_then(|own| text_of(own, "linker")) else {
+                continue;
+            };
+            let linker = match folder.filter(|_| linker.contains('/')) {
+                Some(folder) => folder.join(linker),
+                None => PathBuf::from(linker),
+            };
+            self.linkers.push(LinkerSetting {
+                condition: condition.get_ref().clone().into_owned(),
+                linker,
+                file: file.map(Path::to_owned),
+            });
+        }
+        let targets = table(document, "build").and_then(|build| build.get("target"));
+        let targets = targets.into_iter().flat_map(|value| match value.get_ref() {
+            DeValue::Array(several) => several.iter().map(|value| value.get_ref()).collect(),
+            one => vec![one],
+        });
+        let targets = targets.filter_map(|value| value.as_str().map(str::to_owned));
+        self.add_targets(targets.collect());
+        Ok(())
+    }
+
+    /// Adds hosts to build for, unless a place that wins names some.
+    fn add_targets(&mut self, targets: Vec<String>) {
+        if self.build_targets.is_empty() {
+            self.build_targets = targets;
+        }
     }
 
     /// Returns the linker for a triple: what the variable or a file names.
@@ -104,7 +145,10 @@ impl CargoSettings {
     pub(super) fn linker_origin(&self, triple: &str) -> Option<String> {
         self.linker_variable(triple)
             .map(|(name, _)| name)
-            .or_else(|| Some(self.setting(triple)?.file.display().to_string()))
+            .or_else(|| {
+                let file = self.setting(triple)?.file.as_ref();
+                Some(file.map_or("--config".to_owned(), |file| file.display().to_string()))
+            })
     }
 
     fn linker_variable(&self, triple: &str) -> Option<(String, OsString)> {
@@ -113,14 +157,32 @@ impl CargoSettings {
         Some((name, value))
     }
 
-    fn setting(&self, triple: &str) -> Option<&LinkerSetting> {
-        let mut linkers = self.linkers.iter();
-        linkers.find(|setting| setting.triple == triple)
+    /// Tells whether an option `--config` names the linker for a triple: it wins over variables.
+    pub(super) fn is_on_the_line(&self, triple: &str) -> bool {
+        self.setting(triple)
+            .is_some_and(|setting| setting.file.is_none())
     }
 
-    /// Returns the host that programs are built for without the option `--target`, if it is not this machine.
-    pub(super) fn build_target(&self) -> Option<String> {
-        self.build_target.clone()
+    /// Returns the setting for a triple. A table of its name wins over those of conditions.
+    fn setting(&self, triple: &str) -> Option<&LinkerSetting> {
+        let mut linkers = self.linkers.iter();
+        if let Some(own) = linkers.find(|setting| setting.condition == triple) {
+            return Some(own);
+        }
+        let mut linkers = self.linkers.iter();
+        let mut linkers = linkers
+            .by_ref()
+            .filter(|setting| setting.condition.starts_with("cfg"));
+        let first = linkers.next()?;
+        let told = cfg_of(triple).ok()?;
+        let variable = |name: &str| told.get(OsStr::new(name))?.to_str().map(str::to_owned);
+        let mut linkers = std::iter::once(first).chain(linkers);
+        linkers.find(|setting| holds_for_platform(&setting.condition, &variable))
+    }
+
+    /// Returns the hosts that programs are built for without the option `--target`; none if it is this machine.
+    pub(super) fn build_targets(&self) -> &[String] {
+        &self.build_targets
     }
 }
 
@@ -157,13 +219,13 @@ mod tests {
             let text = format!("[target.{TRIPLE}]\nlinker = \"{linker}\"\n");
             fs::write(place.join("config.toml"), text).unwrap();
         }
-        let linker = |folder: &Path| CargoSettings::read(folder).unwrap().linker(TRIPLE);
+        let linker = |folder: &Path| CargoSettings::read(folder, &[]).unwrap().linker(TRIPLE);
         assert_eq!(linker(&inner), Some("inner-ld".into()));
         let middle = folder.path().canonicalize().unwrap().join("a");
         assert_eq!(linker(&middle), Some(middle.join("./bin/ld")));
         fs::remove_file(middle.join(".cargo/config.toml")).unwrap();
         assert_eq!(linker(&middle), Some("outer-ld".into()));
-        assert_eq!(CargoSettings::read(&middle).unwrap().linker("x"), None);
+        assert_eq!(CargoSettings::read(&middle, &[]).unwrap().linker("x"), None);
     }
 
     #[test]
@@ -172,7 +234,7 @@ mod tests {
         fs::create_dir(folder.path().join(".cargo")).unwrap();
         let file = folder.path().join(".cargo/config.toml");
         fs::write(&file, "[target\n").unwrap();
-        let error = CargoSettings::read(folder.path())
+        let error = CargoSettings::read(folder.path(), &[])
             .err()
             .unwrap()
             .to_string();

@@ -11,7 +11,7 @@ use toml_edit::{DocumentMut, Item, Table, value};
 
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::project::cargo_command::unstarted;
-use crate::cargo_offload::project::packages::cargo_program;
+use crate::cargo_offload::project::rust_programs::cargo_program;
 use crate::cargo_offload::project::templates::{self, Template};
 use crate::files;
 use crate::platform::is_absent;
@@ -150,10 +150,14 @@ pub(crate) fn init(line: &InitLine, out: &mut impl Write) -> Result<(), CargoOff
     let template = line.language.template();
     let mut manifest = Manifest::read(folder)?;
     manifest.add(template, &line.source)?;
+    let script = manifest.build_script()?;
     let files = files_of(template, &manifest.package, &line.source).into_iter();
-    let files: Vec<_> = files
-        .filter(|(path, _)| *path == "build.rs" || path.starts_with("kernels/"))
-        .collect();
+    let files = files.filter(|(path, _)| *path == "build.rs" || path.starts_with("kernels/"));
+    let files = files.map(|(path, text)| match path {
+        "build.rs" => (script.as_str(), text),
+        path => (path, text),
+    });
+    let files: Vec<_> = files.collect();
     let mut kept = Vec::new();
     for (path, text) in &files {
         match fs::symlink_metadata(path) {
@@ -171,8 +175,8 @@ pub(crate) fn init(line: &InitLine, out: &mut impl Write) -> Result<(), CargoOff
             "Created"
         };
         said.push(format!("{verb} {path}"));
-        if kept.contains(path) && *path == "build.rs" {
-            said.push(format!("Add to build.rs:\n{}", indented(text)));
+        if kept.contains(path) && *path == script {
+            said.push(format!("Add to {script}:\n{}", indented(text)));
         }
     }
     said.push(
@@ -309,6 +313,20 @@ impl Manifest {
                 .or_insert_with(|| Item::Table(Table::new()));
         }
         Ok(())
+    }
+
+    /// Returns the path of the build script, from the package.
+    fn build_script(&self) -> Result<String, CargoOffloadError> {
+        let package = self.document.get("package");
+        let item = package.and_then(|package| package.get("build"));
+        match item.and_then(Item::as_str) {
+            Some(path) => Ok(path.to_owned()),
+            None if item.and_then(Item::as_bool) == Some(false) => Err(failed(
+                &self.path,
+                "`build = false`: Cargo would run no build script\nhint: remove this key",
+            )),
+            None => Ok("build.rs".to_owned()),
+        }
     }
 
     /// Tells whether the package belongs to no workspace of other packages.

@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde::Deserialize;
 use tempfile::TempDir;
 
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::project::cargo_settings::CargoSettings;
+use crate::cargo_offload::project::rust_programs::{
+    THIS_MACHINE, answer, cargo_program, cfg_of, host_of_rustc, is_missing, own_cfg, own_triple,
+    rustc_program,
+};
 
 /// Options that select packages and say how they are built, as Cargo spells them.
 #[derive(Debug, Default, clap::Args)]
@@ -169,13 +172,16 @@ impl PackageOptions {
             Some(folder) => folder.to_owned(),
             None => PathBuf::from("."),
         };
-        let cargo = CargoSettings::read(&folder)?;
-        let host = self.target.clone().or_else(|| cargo.build_target());
-        let host = host.unwrap_or_else(|| machine.clone());
-        let mut command = Command::new(&rustc);
+        let cargo = CargoSettings::read(&folder, &[])?;
+        let configured = cargo.build_targets().first();
+        let host = self.target.as_ref().or(configured);
+        let host = host
+            .filter(|host| *host != THIS_MACHINE)
+            .unwrap_or(&machine);
+        let host = host.clone();
         let cfg = match is_missing {
             true => own_cfg(),
-            false => answer(command.args(["--print", "cfg", "--target"]).arg(&host))?,
+            false => cfg_of(&host)?,
         };
         let out = TempDir::with_prefix("cargo-offload-").map_err(|problem| {
             CargoOffloadError::new(format_args!("no temporary folder: {problem}"))
@@ -183,7 +189,7 @@ impl PackageOptions {
         let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
         // Cargo's own would make documentation of this.
         variables.remove(OsStr::new("DOCS_RS"));
-        variables.extend(cfg_variables(&cfg));
+        variables.extend(cfg);
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         let pairs = [
             ("CARGO", cargo_program()),
@@ -254,106 +260,12 @@ impl BuildEnvironment {
     }
 }
 
-/// Returns the program that Cargo names for its subcommands.
-pub(super) fn cargo_program() -> OsString {
-    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
-}
-
-fn rustc_program() -> OsString {
-    std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())
-}
-
-/// Returns the triple of the machine that builds.
-pub(super) fn host_of_rustc() -> Result<String, CargoOffloadError> {
-    let version = answer(Command::new(rustc_program()).arg("-vV"))?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    let host = host.ok_or_else(|| CargoOffloadError::new("`rustc -vV` prints no line `host:`"))?;
-    Ok(host.trim().to_owned())
-}
-
-/// Tells whether there is no such program.
-fn is_missing(program: &OsStr) -> bool {
-    let started = Command::new(program)
-        .arg("-vV")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    started.is_err_and(|problem| problem.kind() == io::ErrorKind::NotFound)
-}
-
-/// Returns the triple of this program, for machines without Rust.
-fn own_triple() -> String {
-    let arch = std::env::consts::ARCH;
-    let environment = if cfg!(target_env = "msvc") {
-        "msvc"
-    } else {
-        "gnu"
-    };
-    match std::env::consts::OS {
-        "macos" => format!("{arch}-apple-darwin"),
-        "windows" => format!("{arch}-pc-windows-{environment}"),
-        // Programs of this machine are rarely linked with musl, also where this one is.
-        os => format!("{arch}-unknown-{os}-gnu"),
-    }
-}
-
-/// Returns the lines of `rustc --print cfg` for this program's target that builds need.
-fn own_cfg() -> String {
-    let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
-    let environment = match os {
-        "macos" => "",
-        "windows" if cfg!(target_env = "msvc") => "msvc",
-        _ => "gnu",
-    };
-    format!(
-        "target_arch=\"{arch}\"\ntarget_os=\"{os}\"\ntarget_env=\"{environment}\"\ntarget_family=\"{}\"\n\
-         target_pointer_width=\"{}\"\ntarget_endian=\"little\"\n",
-        std::env::consts::FAMILY,
-        usize::BITS
-    )
-}
-
 /// Tells whether Cargo would find a package from this folder.
 fn has_manifest_above() -> Result<bool, CargoOffloadError> {
     let here = std::env::current_dir()
         .map_err(|problem| CargoOffloadError::new(format_args!("no current folder: {problem}")))?;
     let mut folders = here.ancestors();
     Ok(folders.any(|folder| folder.join("Cargo.toml").is_file()))
-}
-
-/// Runs a program and returns its answer.
-fn answer(command: &mut Command) -> Result<String, CargoOffloadError> {
-    let program = command.get_program().to_owned();
-    let name = Path::new(&program).display();
-    let output = command
-        .output()
-        .map_err(|problem| CargoOffloadError::new(format_args!("{name}: {problem}")))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(CargoOffloadError::new(format_args!(
-            "{}\nnote: `{command:?}` failed ({})",
-            said.trim_end(),
-            output.status
-        )));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// Returns the variables `CARGO_CFG_*` for rustc's answer: values of one name are joined by commas.
-fn cfg_variables(cfg: &str) -> BTreeMap<OsString, OsString> {
-    let mut values: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for line in cfg.lines() {
-        let (name, value) = line.split_once('=').unwrap_or((line, ""));
-        let name = format!("CARGO_CFG_{}", name.to_uppercase());
-        values
-            .entry(name)
-            .or_default()
-            .push(value.trim_matches('"'));
-    }
-    let values = values.into_iter();
-    values
-        .map(|(name, values)| (name.into(), values.join(",").into()))
-        .collect()
 }
 
 #[cfg(test)]
@@ -386,15 +298,5 @@ mod tests {
         assert_eq!(active(&options), "other");
         options.all_features = true;
         assert_eq!(active(&options), "default fast math other");
-    }
-
-    #[test]
-    fn joins_values_of_one_cfg() {
-        let cfg = "unix\ntarget_os=\"linux\"\ntarget_feature=\"fxsr\"\ntarget_feature=\"sse\"\n";
-        let found = cfg_variables(cfg);
-        let value = |name: &str| found[OsStr::new(name)].to_str().unwrap();
-        assert_eq!(value("CARGO_CFG_TARGET_FEATURE"), "fxsr,sse");
-        assert_eq!(value("CARGO_CFG_TARGET_OS"), "linux");
-        assert_eq!(value("CARGO_CFG_UNIX"), "");
     }
 }

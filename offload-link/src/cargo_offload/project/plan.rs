@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::project::cargo_command::{CargoOptions, unstarted};
-use crate::cargo_offload::project::packages::cargo_program;
+use crate::cargo_offload::project::rust_programs::cargo_program;
 
 /// Prints the commands that builds of device code would run.
 ///
