@@ -535,6 +535,34 @@ fn registers_shared_libraries_apart_and_relocatable_objects_once() {
                 step(way, &linker, &shared);
                 step(way, &linker, &program);
                 assert_eq!(place.calls("program"), expected, "{way:?} {name} shared");
+                if name != "gold" {
+                    // Only symbols of the start and the end lead to the entries.
+                    let collect = ["-Wl,-z,start-stop-gc"];
+                    step(way, &linker, &[&program[..], &collect].concat());
+                    assert_eq!(place.calls("program"), expected, "{way:?} {name} collected");
+                    let lost = [
+                        "-r",
+                        "-nostdlib",
+                        "-Wl,-e,library_launch",
+                        "library.o",
+                        "-o",
+                        "lost.o",
+                    ];
+                    let lost = place.link(Way::Driver, &linker, &lost);
+                    let mut lost = without(lost, &["-lamdhip64", "-lcudart"]);
+                    let lost = lost.output().unwrap();
+                    let said = String::from_utf8_lossy(&lost.stderr);
+                    assert!(
+                        !lost.status.success() && !place.path("lost.o").exists(),
+                        "{said}"
+                    );
+                    assert!(
+                        said.contains(
+                            "--gc-sections: a relocatable link removes the offload entries"
+                        ),
+                        "{said}"
+                    );
+                }
                 // The same of an object that a relocatable link made: it registers its own.
                 let mut relocatable = place.link(way, &linker, &["-r", "library.o", "-o", "r.o"]);
                 if way == Way::Driver {

@@ -34,7 +34,7 @@ pub use error::KernelError;
 pub use kernel::{Argument, ArgumentKind, Kernel};
 #[cfg(feature = "tools")]
 pub(crate) use mangled::symbol_in_file;
-pub use mangled::{signature, source_name};
+pub use mangled::{component_at, signature, source_name};
 
 /// Tells whether a library has a kernel under this symbol in images for one processor alone, and in host code for all that it
 /// knows: rocPRIM from version 4.5 on, and hipCUB and rocThrust, which use it. Their host code starts the one for its GPU.

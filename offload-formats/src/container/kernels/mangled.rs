@@ -43,6 +43,31 @@ pub fn signature(symbol: &str) -> String {
     demangle(symbol, options).unwrap_or_else(|| symbol_in_file(symbol).to_owned())
 }
 
+/// Returns what is before the length of the component that begins at `start` of a mangled name, and that length: `_ZN2v1` and 16 for
+/// the component `__device_stub__k` of `_ZN2v116__device_stub__kEPi`. The component before it may end with digits, so the
+/// length is one of those for which the name can be demangled. It is more than `shortest`.
+#[must_use]
+pub fn component_at(symbol: &str, start: usize, shortest: usize) -> Option<(&str, usize)> {
+    let (before, component) = symbol.split_at_checked(start)?;
+    let name = before.trim_end_matches(|char: char| char.is_ascii_digit());
+    let splits = (name.len()..before.len()).filter_map(|place| {
+        let (prefix, digits) = before.split_at_checked(place)?;
+        let length: usize = digits.parse().ok()?;
+        let is_length = !digits.starts_with('0') && length > shortest;
+        let after = component.get(length..).filter(|_| is_length)?;
+        Some((prefix, length, after))
+    });
+    let splits: Vec<(&str, usize, &str)> = splits.collect();
+    let is_whole = |(prefix, _, after): &&(&str, usize, &str)| {
+        demangle(&format!("{prefix}1x{after}"), DemangleOptions::new()).is_some()
+    };
+    let found = match splits.as_slice() {
+        [only] => Some(only),
+        several => several.iter().find(is_whole).or(several.first()),
+    };
+    found.map(|(prefix, length, _)| (*prefix, *length))
+}
+
 /// Returns the kind of each parameter of a mangled function name; `None` if `symbol` is not one.
 pub(super) fn parameter_kinds(symbol: &str) -> Option<Vec<ArgumentKind>> {
     let name = demangle(symbol, DemangleOptions::new())?;

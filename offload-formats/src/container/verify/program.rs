@@ -8,7 +8,7 @@ use super::host_file::HostFile;
 use super::image::ImageKernels;
 use crate::container::elf::SymbolPlace;
 use crate::container::inventory::{ContainerFormat, Inventory};
-use crate::container::kernels::is_of_one_processor;
+use crate::container::kernels::{component_at, is_of_one_processor};
 use crate::container::large;
 use crate::escape::terminal;
 use crate::format::bytes::ReadAt;
@@ -270,18 +270,10 @@ fn kernel_of(function: &str) -> Option<HostKernel> {
         return Some(HostKernel { names }).filter(|_| !name.is_empty());
     }
     let place = function.find(STUB).filter(|_| function.starts_with("_Z"))?;
-    let (before, component) = function.split_at(place);
-    let digits = before.len()
-        - before
-            .trim_end_matches(|char: char| char.is_ascii_digit())
-            .len();
-    let (prefix, number) = before.split_at(before.len() - digits);
-    let length: usize = number.parse().ok()?;
+    let component = function.get(place..)?;
+    let (prefix, length) = component_at(function, place, STUB.len())?;
     let inner = component.get(STUB.len()..length)?;
     let after = component.get(length..)?;
-    if inner.is_empty() {
-        return None;
-    }
     let mut names = vec![
         format!("{prefix}{}{inner}{after}", inner.len()),
         inner.to_owned(),
@@ -311,6 +303,7 @@ mod tests {
             ("__device_stub__saxpy.hip_launch_kernels_91acc68b", "saxpy"),
             ("_Z21__device_stub__matmulPKfS0_Pfi", "_Z6matmulPKfS0_Pfi"),
             ("_ZN1n20__device_stub__scaleIfEEvPT_", "_ZN1n5scaleIfEEvPT_"),
+            ("_ZN4fp1620__device_stub__scaleEPf", "_ZN4fp165scaleEPf"),
             (
                 "_Z33__device_stub__Z9kQuantizePfS_PhiPfS_Phi",
                 "_Z9kQuantizePfS_Phi",

@@ -48,14 +48,15 @@ pub(crate) fn choose(
     Ok(placement)
 }
 
-/// Returns options that keep sections of entries, which only `__start_` and `__stop_` name: lld removes them by default.
-pub(crate) fn keep_entries(position: Position, linker: ElfLinker) -> Vec<OsString> {
-    match (linker, position) {
-        (ElfLinker::Lld, Position::Driver) => vec!["-Wl,-z,nostart-stop-gc".into()],
-        (ElfLinker::Lld, Position::Linker { .. }) => {
-            vec!["-z".into(), "nostart-stop-gc".into()]
-        }
-        _ => Vec::new(),
+/// Returns options that keep sections of entries, which only `__start_` and `__stop_` name: lld removes them by default, other
+/// linkers if an option asks for that.
+pub(crate) fn keep_entries(arguments: &Arguments, linker: ElfLinker) -> Vec<OsString> {
+    if linker != ElfLinker::Lld && !arguments.mentions("start-stop-gc") {
+        return Vec::new();
+    }
+    match arguments.position {
+        Position::Driver => vec!["-Wl,-z,nostart-stop-gc".into()],
+        Position::Linker { .. } => vec!["-z".into(), "nostart-stop-gc".into()],
     }
 }
 

@@ -500,9 +500,16 @@ impl Link<'_> {
             if output == Path::new("/dev/null") {
                 return Ok(0);
             }
+            let expected: u64 = entries.tables.iter().map(|table| table.size).sum();
             match relocatable::finish(&output, &mut entries.tables) {
                 Ok(true) => return Ok(0),
-                Ok(false) => {}
+                Ok(false) => {
+                    let found: u64 = entries.tables.iter().map(|table| table.size).sum();
+                    if found < expected && arguments.mentions("--gc-sections") {
+                        relocatable::remove(&output);
+                        return Err(LinkError::Option(COLLECTED.to_owned()));
+                    }
+                }
                 Err(problem) => {
                     relocatable::remove(&output);
                     return Err(problem);
@@ -532,7 +539,7 @@ impl Link<'_> {
         let as_llvm = self.actions.show_as_llvm();
         let keeps = !containers.is_empty() && !arguments.relocatable && !as_llvm;
         if keeps && arguments.family.is_elf() {
-            flags = placement::keep_entries(arguments.position, linker());
+            flags = placement::keep_entries(arguments, linker());
         }
         let mut total = 0;
         for container in containers {
@@ -610,6 +617,10 @@ impl Link<'_> {
         Ok(())
     }
 }
+
+/// Error of a relocatable link without the entries that its registration needs.
+const COLLECTED: &str = "--gc-sections: a relocatable link removes the offload entries of kernels and variables\n\
+                         hint: omit it here; the link of the program removes what is not needed";
 
 fn note_linked(report: &mut Report, link: &DeviceLink<'_>) {
     for index in &link.group.members {

@@ -6,6 +6,7 @@ mod launchers;
 
 use offload_build_core::error::Error;
 use offload_build_core::readable::Readable;
+use offload_formats::container::kernels::component_at;
 use offload_formats::format::pieces::Piece;
 
 /// Names that keep a module's entries apart from those of others.
@@ -67,22 +68,18 @@ impl Own {
 /// Returns the name of the kernel that the function `symbol` launches, as the host's compiler mangles it: `__device_stub__`
 /// stands before the function's own name. By the Itanium C++ ABI it counts in the length of the name.
 pub(crate) fn stub_of(symbol: &str) -> Option<String> {
+    let start = symbol.find(DEVICE_STUB)?;
     let (before, name) = symbol.split_once(DEVICE_STUB)?;
     // Microsoft's names have no lengths; a variable of clang's has the function's name with `.id` at the end.
     if before == "?" || before == "??$" {
         return name.ends_with('Z').then(|| format!("{before}{name}"));
     }
-    let digits = before.trim_end_matches(|c: char| c.is_ascii_digit());
-    let Some(length) = before
-        .strip_prefix(digits)
-        .filter(|length| !length.is_empty())
-    else {
+    if before.is_empty() {
         // Not mangled: `extern "C"`.
-        return before.is_empty().then(|| name.to_owned());
-    };
-    let length: usize = length.parse().ok()?;
-    let length = length.checked_sub(DEVICE_STUB.len())?;
-    Some(format!("{digits}{length}{name}"))
+        return Some(name.to_owned());
+    }
+    let (before, length) = component_at(symbol, start, DEVICE_STUB.len())?;
+    Some(format!("{before}{}{name}", length - DEVICE_STUB.len()))
 }
 
 #[cfg(test)]
@@ -94,6 +91,8 @@ mod tests {
         for (symbol, kernel) in [
             ("_Z17__device_stub__kaPf", Some("_Z2kaPf")),
             ("_ZN2ns20__device_stub__scaleEPf", Some("_ZN2ns5scaleEPf")),
+            ("_ZN2v120__device_stub__scaleEPf", Some("_ZN2v15scaleEPf")),
+            ("_ZN5bn25416__device_stub__kEPi", Some("_ZN5bn2541kEPi")),
             ("_Z19__device_stub__tmplIfEvPT_", Some("_Z4tmplIfEvPT_")),
             ("__device_stub__scale", Some("scale")),
             ("?__device_stub__ka@@YAXPEAH@Z.id", None),
@@ -104,6 +103,10 @@ mod tests {
             (
                 "??$__device_stub__scale@H@@YAXPEAH@Z",
                 Some("??$scale@H@@YAXPEAH@Z"),
+            ),
+            (
+                &format!("_ZN2v116__device_stub__kI{}EEvPT_", "5aaaaa".repeat(40)),
+                Some(&*format!("_ZN2v11kI{}EEvPT_", "5aaaaa".repeat(40))),
             ),
             ("_Z3__device_stub__kaPf", None),
             ("x__device_stub__scale", None),
