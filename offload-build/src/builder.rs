@@ -67,6 +67,7 @@ impl Build {
         settings: impl FnOnce(&Environment) -> Result<Vec<Settings>, Error>,
     ) -> Result<Self, Error> {
         let environment = Environment::of_process();
+        check_rust_version(&environment).map_err(BuildPart::Declaration.coded())?;
         let modules = settings(&environment).map_err(BuildPart::Declaration.coded())?;
         let own = Settings::default();
         Ok(Self {
@@ -481,6 +482,23 @@ fn list<S: Into<String>>(
 ) {
     let values = values.into_iter().map(Into::into).collect();
     settings.set(name, Setting::List(values), format_args!("Build::{name}"));
+}
+
+/// Checks that Cargo reads the lines of this crate from the build script: they need `rust-version` 1.77 in the manifest.
+fn check_rust_version(environment: &Environment) -> Result<(), Error> {
+    let version = environment
+        .cargo("CARGO_PKG_RUST_VERSION")
+        .unwrap_or_default();
+    let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
+    let known = parts.next().flatten().zip(parts.next().flatten());
+    match known.is_some_and(|known| known < (1, 77)) {
+        true => Err(Error::new(format_args!(
+            "`rust-version = \"{version}\"` in Cargo.toml: Cargo refuses the output of `offload-build` below 1.77\n\
+             hint: set it to {} or newer, which `offload-build` needs",
+            env!("CARGO_PKG_RUST_VERSION")
+        ))),
+        false => Ok(()),
+    }
 }
 
 #[cfg(test)]

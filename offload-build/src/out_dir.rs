@@ -8,11 +8,14 @@ pub(crate) const ARTIFACTS: &str = "offload/artifacts";
 /// Libraries of a runtime, for linkers.
 pub(crate) const RUNTIME: &str = "offload/runtime";
 
+/// Answers of programs.
+const ANSWERS: &str = "offload/answers";
+
 /// Returns the folder of a module's intermediate files. No two modules have one, and it is none of the folders above.
 pub(crate) fn module_folder(out: &Path, module: &str) -> PathBuf {
     let folder = format!("offload/{module}");
     let is_taken = |other: &&str| folder.eq_ignore_ascii_case(other);
-    match [ARTIFACTS, RUNTIME].iter().any(is_taken) {
+    match [ANSWERS, ARTIFACTS, RUNTIME].iter().any(is_taken) {
         // No module's name has a hyphen.
         true => out.join(folder + "-module"),
         false => out.join(folder),

@@ -1168,6 +1168,42 @@ fn leaves_no_file_of_a_module_that_is_no_longer_declared() {
     }
 }
 
+/// Cargo runs a build script again if a path that it names does not exist.
+#[test]
+fn names_no_build_script_that_is_not_there() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    let line = "cargo::rerun-if-changed=build.rs\n";
+    assert!(package.builds().contains(line));
+    fs::rename(package.at("build.rs"), package.at("script.rs")).unwrap();
+    assert!(!package.builds().contains(line));
+}
+
+#[test]
+fn says_which_release_of_rust_a_package_must_require() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    let mut script = package.script();
+    let error = package.fails(script.env("CARGO_PKG_RUST_VERSION", "1.74.1"));
+    assert!(
+        error.starts_with("`rust-version = \"1.74.1\"` in Cargo.toml: "),
+        "{error}"
+    );
+    text(
+        &script
+            .env("CARGO_PKG_RUST_VERSION", "1.77")
+            .output()
+            .unwrap(),
+    );
+    // Symbols have ASCII letters alone.
+    text(&script.env("CARGO_PKG_NAME", "käse-1").output().unwrap());
+    let libraries = package.files().into_iter();
+    let mut libraries = libraries.filter(|name| name.ends_with("_offload.a"));
+    assert!(libraries.any(|name| name.contains("libk_se_1_kernels_")));
+}
+
 #[test]
 fn leaves_out_what_a_layer_below_defines_and_what_exclude_names() {
     let keys = "sources = [\"kernels/*.c\"]\nexclude = [\"./kernels/no.c\"]\n\

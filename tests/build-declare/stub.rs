@@ -63,9 +63,10 @@ fn runs(
 
 #[test]
 fn runs_the_host_code_of_openmp() {
-    let source = "#include <omp.h>\nint run(int x) {\n#pragma omp target map(tofrom : x)\n  x += STEP;\n  \
+    let source = "#include <omp.h>\nint run(int x) {\n#pragma omp target map(tofrom : x)\n  x += STEP + ADDED;\n  \
         return x + omp_is_initial_device();\n}\n";
-    let keys = "language = \"openmp\"\ntargets = [\"gfx90a\"]\ndefine = { STEP = 5 }\n";
+    let keys = "language = \"openmp\"\ntargets = [\"gfx90a\"]\ndefine = { STEP = 5 }\n\
+        flags = [\"-D\", \"ADDED=0\", \"-ffast-math\"]\n";
     let Some(package) = package(keys, "kernels/k.c", source) else {
         return;
     };
@@ -91,7 +92,10 @@ fn runs_the_host_code_of_openmp() {
 fn has_the_kernels_of_the_sources_and_host_functions_that_say_what_is_missing() {
     let source = "#include <hip/hip_runtime.h>\ntemplate <typename T> __global__ void scale(T *x, int n = 1) { *x *= n; }\n\
         extern \"C\" __global__ void plain(int *x) {}\n\
-        extern \"C\" int launch(int *x) { scale<<<1, 1>>>(x); return 0; }\n";
+        extern \"C\" int launch(int *x) { scale<<<1, 1>>>(x); return 0; }\n\
+        // Names of the stub's own source, and a word of C that is taken for a name.\n\
+        extern \"C\" void missing(int *x) {}\n\
+        extern \"C\" int (*callback(int x))(int) { return 0; }\n";
     let keys = "language = \"hip\"\nhost = true\ntargets = [\"gfx90a\", \"gfx942\"]\n";
     let Some(package) = package(keys, "kernels/k.hip", source) else {
         return;

@@ -24,6 +24,7 @@ impl Package {
             folder: Folder::new(),
         };
         package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
+        package.put("build.rs", "fn main() {}\n");
         package.put("kernels/k.c", KERNEL);
         package.put("kernels/k.h", "#define ONE 1\n");
         let llvm = Path::new("/usr/lib/llvm-19");

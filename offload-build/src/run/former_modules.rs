@@ -14,18 +14,29 @@ use std::sync::{Mutex, PoisonError};
 /// Names of the modules whose files may be there, one on a line; a path below `OUT_DIR`.
 const LIST: &str = "offload/modules.txt";
 
-/// Files of the builds of this process: a build script may run several builds.
-static DECLARED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// Folders that builds of this process wrote to.
+static BUILT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// Removes the Rust files of other modules than `modules` and those of earlier builds of this build script.
+/// Checks that this is the first build of the build script: the files of another one would be taken for those of an earlier
+/// run.
+pub(crate) fn run_once(out: &Path) -> Result<(), Error> {
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    match built.insert(out.to_owned()) {
+        true => Ok(()),
+        false => Err(Error::new(
+            "this build script runs two builds\n\
+             hint: add the modules of the second one to the first: `Build::module`",
+        )),
+    }
+}
+
+/// Removes the Rust files of other modules than `modules`.
 pub(crate) fn remove(out: &Path, modules: &[Module]) -> Result<(), Error> {
-    let mut declared = DECLARED.lock().unwrap_or_else(PoisonError::into_inner);
-    let files = modules.iter().map(|module| host_file(out, &module.name));
-    declared.extend(files);
+    let is_declared = |name: &str| modules.iter().any(|module| module.name == name);
     let mut kept = names(out);
     for name in kept.clone() {
         let path = host_file(out, &name);
-        if !declared.contains(&path) {
+        if !is_declared(&name) {
             files::remove(&path).map_err(error::io(&path))?;
             kept.remove(&name);
         }

@@ -109,7 +109,12 @@ impl<'a> Run<'a> {
                 "OFFLOAD_DRY_RUN is set: the plan was printed, and nothing was built",
             ));
         }
-        environment.tell("rerun-if-changed", "build.rs");
+        former_modules::run_once(&self.out)?;
+        // Cargo would run it again each time if a path did not exist; it watches the build script's sources itself.
+        let folder = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
+        if folder.join("build.rs").is_file() {
+            environment.tell("rerun-if-changed", "build.rs");
+        }
         environment.tell("rustc-check-cfg", "cfg(offload_stub)");
         for name in &self.cfg_names {
             environment.tell("rustc-check-cfg", format_args!("cfg({name})"));

@@ -211,7 +211,7 @@ fn host_library(
             functions.extend(names.map(|found| found.function));
         }
         let (source, object) = (folder.join("host.c"), folder.join("host.o"));
-        let text = aborting(&module.name, &functions);
+        let text = aborting(&module.name, &functions, host);
         files::write(&source, text.as_bytes()).map_err(error::io(&source))?;
         let command = cc.plain(&source, &object);
         command.run().map_err(failed)?;
@@ -249,17 +249,49 @@ fn failed(error: CommandError) -> Error {
     ))
 }
 
-/// C functions that name themselves and abort. All of them take any arguments.
-fn aborting(module: &str, functions: &BTreeSet<String>) -> String {
+/// C functions that name themselves and abort. All of them take any arguments. Their names in C are not those of their
+/// symbols, which may be words of C or functions of its library. Several modules may have one.
+fn aborting(module: &str, functions: &BTreeSet<String>, host: &Host) -> String {
     let mut text = format!(
-        "#include <stdio.h>\n#include <stdlib.h>\nstatic void missing(const char *name) {{\n  \
+        "#include <stdio.h>\n#include <stdlib.h>\nstatic void offload_build_missing(const char *name) {{\n  \
          fprintf(stderr, \"`%s` of module `{module}` was not built: this program has no device code\\n\", name);\n  abort();\n}}\n"
     );
-    for function in functions {
-        // Words of the source, so names in C.
-        text += &format!("void {function}(void) {{ missing(\"{function}\"); }}\n");
+    // Weak symbols of COFF are others.
+    let weak = match host.is_windows() {
+        true => "",
+        false => ", weak",
+    };
+    for (number, function) in functions.iter().enumerate() {
+        text += &format!(
+            "void function_{number}(void) __asm__(\"{function}\") __attribute__((used{weak}));\n\
+             void function_{number}(void) {{ offload_build_missing(\"{function}\"); }}\n"
+        );
     }
     text
+}
+
+/// Returns the options among `flags` that the preprocessors of C compilers know.
+fn preprocessor_flags(flags: &[String]) -> Vec<&str> {
+    let mut kept = Vec::new();
+    let mut rest = flags.iter().map(String::as_str);
+    while let Some(flag) = rest.next() {
+        let takes_value = [
+            "-D",
+            "-U",
+            "-I",
+            "-isystem",
+            "-iquote",
+            "-idirafter",
+            "-include",
+        ];
+        if takes_value.contains(&flag) {
+            kept.push(flag);
+            kept.extend(rest.next());
+        } else if takes_value.iter().any(|known| flag.starts_with(known)) {
+            kept.push(flag);
+        }
+    }
+    kept
 }
 
 fn archive(objects: &[PathBuf], library: &Path) -> Result<(), Error> {
@@ -304,6 +336,7 @@ impl Cc {
             .arg(format!("-O{}", module.own.opt_level))
             .args(define)
             .args(include)
+            .args(preprocessor_flags(&module.own.flags))
             .args(std)
             .args(has_openmp.then_some("-fopenmp"))
     }

@@ -10,7 +10,10 @@ use std::path::Path;
 /// A name that no other module in any program has: two versions of a package, and two modules of one,
 /// may meet in one link. Cargo's folder for the package tells what the version alone does not.
 pub(crate) fn unique(environment: &Environment, module: &Module) -> Result<String, Error> {
-    let package = environment.required("CARGO_PKG_NAME")?.replace('-', "_");
+    let package = environment.required("CARGO_PKG_NAME")?;
+    // Names of symbols that Rust declares have no other letters.
+    let is_other = |letter: char| !letter.is_ascii_alphanumeric();
+    let package = package.replace(is_other, "_");
     let out = environment.required("OUT_DIR")?;
     let folders: Vec<_> = Path::new(&out).components().rev().skip(1).take(2).collect();
     let mut hash = Md5::new();

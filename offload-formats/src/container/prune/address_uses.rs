@@ -12,8 +12,17 @@ use std::collections::BTreeMap;
 use object::elf;
 
 use super::elf_headers::{ElfHeaders, SectionHeader64};
-use super::pointers::MovedUnit;
 use crate::format::bytes::ReadAt;
+
+/// A unit's new place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MovedUnit {
+    pub address: u64,
+    pub old_size: u64,
+    pub size: u64,
+    /// Offset in the old file.
+    pub offset: u64,
+}
 
 /// Bytes that are read at once.
 const PART: u64 = 1 << 20;

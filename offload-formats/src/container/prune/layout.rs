@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use object::elf;
 
+use super::address_uses::MovedUnit;
 use super::elf_headers::{ElfHeaders, ProgramHeader64};
 use super::error::PruneProblem;
-use super::pointers::{AddressMap, MovedUnit};
+use super::pointers::AddressMap;
 use super::pruned::PrunedUnit;
 
 /// A section of units.

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use object::elf;
 
-use super::address_uses::{self, Unreadable, search};
+use super::address_uses::{self, MovedUnit, Unreadable, search};
 use super::elf_headers::{ElfHeaders, Relocation64, SectionHeader64, Symbol64, records};
 use super::error::PruneProblem;
 use crate::format::bytes::{Cursor, ReadAt};
@@ -40,16 +40,6 @@ pub(super) struct AddressMap {
     pub tables: Vec<Range<u64>>,
     /// Addresses of the words that point to these images; `tables.rs` changes them.
     pub table_words: BTreeSet<u64>,
-}
-
-/// A unit's new place.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct MovedUnit {
-    pub address: u64,
-    pub old_size: u64,
-    pub size: u64,
-    /// Offset in the old file.
-    pub offset: u64,
 }
 
 impl AddressMap {

@@ -280,16 +280,25 @@ fn kernel_of(function: &str) -> Option<HostKernel> {
     ];
     if let Some(mangled) = inner.strip_prefix('Z') {
         names.insert(0, format!("_{inner}"));
-        names.extend(first_component(mangled).map(str::to_owned));
+        names.extend(own_name(mangled).map(str::to_owned));
     }
     Some(HostKernel { names })
 }
 
-/// Returns the name at the start of a mangled one, after its length.
-fn first_component(mangled: &str) -> Option<&str> {
-    let name = mangled.trim_start_matches(|char: char| char.is_ascii_digit());
-    let length = mangled.len() - name.len();
-    name.get(..mangled.get(..length)?.parse().ok()?)
+/// Returns the name of a function without its namespaces from its mangled name, after `_Z`.
+fn own_name(mangled: &str) -> Option<&str> {
+    let (mut rest, is_nested) = match mangled.strip_prefix('N') {
+        Some(rest) => (rest, true),
+        None => (mangled, false),
+    };
+    let mut last = None;
+    while rest.starts_with(|char: char| char.is_ascii_digit()) {
+        let name = rest.trim_start_matches(|char: char| char.is_ascii_digit());
+        let length = rest.get(..rest.len() - name.len())?.parse().ok()?;
+        last = Some(name.get(..length)?);
+        rest = name.get(length..).filter(|_| is_nested).unwrap_or("");
+    }
+    last
 }
 
 #[cfg(test)]
@@ -311,6 +320,8 @@ mod tests {
             ("_Z20__device_stub__scalePf", "scale"),
             ("_Z24__device_stub__Z5plainPfPf", "_Z5plainPf"),
             ("_Z24__device_stub__Z5plainPfPf", "plain"),
+            ("_Z24__device_stub__ZN1n1kEPiPi", "k"),
+            ("_Z31__device_stub__ZN1n2k2ENS_1sEPiRN1n1sEPi", "k2"),
         ] {
             let names = kernel_of(function)
                 .map(|kernel| kernel.names)

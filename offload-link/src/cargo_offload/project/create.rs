@@ -115,6 +115,11 @@ pub(crate) fn new(line: &NewLine, out: &mut impl Write) -> Result<(), CargoOfflo
             "a package `{name}` cannot depend on another package of this name: choose another with --name"
         )));
     }
+    if name == "kernels" && !line.lib {
+        return Err(CargoOffloadError::new(
+            "the program has a module `kernels`, and could not name a package `kernels`: choose another name with --name",
+        ));
+    }
     let mut cargo = Command::new(cargo_program());
     cargo
         .arg("new")
