@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Libraries for programs that are linked elsewhere.
+/// Libraries for programs that are linked elsewhere: `cargo offload build` looks there.
 pub(crate) const ARTIFACTS: &str = "offload/artifacts";
 
 /// Libraries of a runtime, for linkers.

@@ -18,7 +18,7 @@ const PRUNE: [&str; 2] = ["offload", "prune"];
 fn keeps_what_users_set_in_place_and_no_rights_elsewhere() {
     let folder = folder();
     fs::create_dir(folder.path("tree")).unwrap();
-    folder.write("tree/units", &unit(1));
+    folder.write("tree/units", unit(1));
     folder.write("tree/text", "no device code");
     let attribute = "user.origin";
     let mut has_attributes = false;

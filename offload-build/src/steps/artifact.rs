@@ -17,8 +17,6 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folder of the libraries, below `OUT_DIR`: `cargo offload build` looks there.
-
 /// Writes an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Artifact {
