@@ -381,8 +381,23 @@ fn prunes_folders() {
     std::fs::set_permissions(path("tree/script"), PermissionsExt::from_mode(0o750)).unwrap();
     symlink("bin/k", path("tree/link")).unwrap();
     symlink("nowhere", path("tree/dangling")).unwrap();
-    let text = pruned(&folder, &["--keep=gfx1100", "-r", "tree", "-o", "small"]);
+    // An object for 32 bits.
+    let mut small = b"\x7fELF\x01\x01\x01".to_vec();
+    small.resize(52, 0);
+    (small[16], small[18], small[20]) = (1, 3, 1);
+    std::fs::write(path("tree/small.o"), small).unwrap();
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/22.1.8");
+    std::fs::copy(format!("{golden}/elf32le.o"), path("tree/images.o")).unwrap();
+    let output = prune(&folder, &["--keep=gfx1100", "-r", "tree", "-o", "small"]);
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(text.matches(" → ").count(), 2, "{text}");
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "warning: tree/images.o: its device images stay: expected a 64-bit little-endian ELF file for x86-64 or AArch64\n"
+    );
+    assert!(read(&folder, "small/images.o") == read(&folder, "tree/images.o"));
+    std::fs::remove_file(path("tree/images.o")).unwrap();
     assert_eq!(printed(&folder, &["small/link"]), expected);
     assert!(size(&folder, "small/one.hipfb") + 600_000 < size(&folder, "tree/one.hipfb"));
     assert!(path("small/bin/empty").is_dir());

@@ -1,20 +1,27 @@
 //! Finds out whether a crate forbids unsafe code, which the generated file needs to name linked images.
 
+use offload_build_core::declare::cargo_tables::forbids_unsafe_code;
+use offload_build_core::declare::layers;
+use offload_build_core::declare::manifest::Source;
+use offload_build_core::environment::Environment;
 use offload_build_core::error::{self, Error};
 use offload_build_core::readable;
 use std::fs;
 use std::path::Path;
 
+const MANIFEST: &str = "Cargo.toml";
+
 /// Files in which crates forbid it, below the package.
 const CRATE_ROOTS: [&str; 2] = ["src/lib.rs", "src/main.rs"];
 
-/// Tells whether the package in `root` forbids unsafe code: in `[lints.rust]` of its manifest, or at the start of a line of
-/// a crate root. That decides only about a default; in other places the compiler finds it, and its error shows the key.
+/// Tells whether the package in `root` forbids unsafe code: in its lints, which may be those of its workspace, or at the start of
+/// a line of a crate root. That decides only about a default; in other places the compiler finds it, and its error shows the
+/// key.
 ///
 /// # Errors
 ///
 /// When a file cannot be read.
-pub(crate) fn is_forbidden(root: &Path) -> Result<bool, Error> {
+pub(crate) fn is_forbidden(root: &Path, environment: &Environment) -> Result<bool, Error> {
     let text = |file: &str| {
         let path = root.join(file);
         if !readable::is_file(&path)? {
@@ -23,7 +30,18 @@ pub(crate) fn is_forbidden(root: &Path) -> Result<bool, Error> {
         let bytes = fs::read(&path).map_err(error::io(&path))?;
         Ok::<_, Error>(String::from_utf8_lossy(&bytes).into_owned())
     };
-    if manifest_forbids(&text("Cargo.toml")?) {
+    let manifest = Source {
+        file: MANIFEST,
+        text: &text(MANIFEST)?,
+    };
+    let workspace = || {
+        let found = layers::workspace(environment, &root.join(MANIFEST))?;
+        if let Some((path, _)) = &found {
+            environment.watch(path);
+        }
+        Ok(found)
+    };
+    if forbids_unsafe_code(manifest, &workspace)? {
         return Ok(true);
     }
     for file in CRATE_ROOTS {
@@ -34,24 +52,14 @@ pub(crate) fn is_forbidden(root: &Path) -> Result<bool, Error> {
     Ok(false)
 }
 
-fn manifest_forbids(text: &str) -> bool {
-    let mut in_lints = false;
-    text.lines().map(str::trim).any(|line| {
-        if line.starts_with('[') {
-            in_lints = line == "[lints.rust]";
-        }
-        let value = line.strip_prefix("unsafe_code").map(str::trim_start);
-        let value = value.and_then(|value| value.strip_prefix('='));
-        in_lints && value.is_some_and(|value| value.contains("\"forbid\""))
-    })
-}
-
 fn source_forbids(text: &str) -> bool {
-    text.lines().any(|line| {
-        let lints = line.trim().strip_prefix("#![forbid(");
-        let lints = lints.and_then(|lints| lints.split_once(')'));
-        let mut lints = lints.into_iter().flat_map(|(lints, _)| lints.split(','));
-        lints.any(|lint| lint.trim() == "unsafe_code")
+    const START: &str = "#![forbid(";
+    let mut places = text.match_indices(START);
+    places.any(|(place, _)| {
+        let before = text[..place].rsplit('\n').next().unwrap_or_default();
+        let lints = text[place + START.len()..].split(')').next();
+        let mut lints = lints.unwrap_or_default().split(',');
+        before.trim().is_empty() && lints.any(|lint| lint.trim() == "unsafe_code")
     })
 }
 
@@ -60,29 +68,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_lints_of_manifests() {
-        for (text, is_forbidden) in [
-            ("[lints.rust]\nunsafe_code = \"forbid\"\n", true),
-            (
-                "[lints.rust]\nunused = \"allow\"\nunsafe_code={ level = \"forbid\" }\n",
-                true,
-            ),
-            ("[lints.rust]\nunsafe_code = \"deny\"\n", false),
-            (
-                "[lints.rust]\n[lints.clippy]\nunsafe_code = \"forbid\"\n",
-                false,
-            ),
-            ("", false),
-        ] {
-            assert_eq!(manifest_forbids(text), is_forbidden, "{text}");
-        }
-    }
-
-    #[test]
     fn reads_attributes_of_crate_roots() {
         for (text, is_forbidden) in [
             ("//! A crate.\n#![forbid(unsafe_code)]\n", true),
             ("#![forbid(missing_docs, unsafe_code)]", true),
+            (
+                "#![forbid(\n    missing_docs,\n    unsafe_code,\n)]\n",
+                true,
+            ),
             ("#![deny(unsafe_code)]", false),
             ("// #![forbid(unsafe_code)]", false),
             ("", false),

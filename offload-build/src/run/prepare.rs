@@ -109,7 +109,7 @@ pub(crate) fn prepare(
     let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
     let host = Host::of(environment)?;
     let unique = unique(environment, module)?;
-    let library = image_library(module, &host, &unique, (&root, out))?;
+    let library = image_library(module, &host, &unique, environment, (&root, out))?;
     let links_images = library.is_some();
     if module.language == Language::Prebuilt {
         let images = prebuilt::find(module, &root).map_err(BuildPart::Inputs.coded())?;
@@ -219,6 +219,7 @@ fn image_library(
     module: &Module,
     host: &Host,
     unique: &str,
+    environment: &Environment,
     (root, out): (&Path, &Path),
 ) -> Result<Option<ImageLibrary>, Error> {
     if module.has_host_code || module.embed == Embed::Include {
@@ -234,7 +235,7 @@ fn image_library(
         }
         (_, None) => return Ok(None),
     };
-    if module.embed == Embed::Auto && unsafe_code::is_forbidden(root)? {
+    if module.embed == Embed::Auto && unsafe_code::is_forbidden(root, environment)? {
         return Ok(None);
     }
     let name = format!("{unique}_offload");

@@ -85,7 +85,7 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
             "call",
             fill_at(
                 place(&kernel.item),
-                "$kernel(item, $names)",
+                "self::$kernel(item, $names)",
                 &[
                     ("kernel", ident(&kernel.name)),
                     ("names", each(kernel, "$name,")),

@@ -17,6 +17,8 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use offload_formats::container::bundled::Unpacking;
+use offload_formats::container::inventory::inventory;
 use offload_formats::container::prune::{PruneChoice, PruneCounts, PrunedFile, PtxChoice, prune};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadCache;
@@ -188,6 +190,17 @@ impl Pruner<'_> {
         let pruned = match prune(&cache, &self.choice, self.limit, &contents) {
             Ok(pruned) => pruned,
             Err(error) if input.origin == Origin::Searched && error.problem.is_without_images() => {
+                // Images in formats that are not pruned. A file that is an image, for one target, has none to remove.
+                let found = inventory(&cache, &mut Unpacking::in_memory(0));
+                let mut images = found
+                    .containers
+                    .iter()
+                    .flat_map(|container| &container.images);
+                let whole = 0..input.size;
+                if images.any(|image| !image.is_host && image.range != whole) {
+                    let text = format!("{}: its device images stay: {error}", terminal(name));
+                    say::warning("cargo offload prune", &text);
+                }
                 return Ok(None);
             }
             Err(error) if input.origin == Origin::Searched && error.problem.is_unsupported() => {

@@ -246,6 +246,11 @@ fn device_link_hint(target: &str, problem: &CommandError) -> String {
         "undefined symbol: __kmpc_",
     ];
     let triple = target.split(' ').next().unwrap_or(target);
+    let of_sanitizers = ["__asan_", "__ubsan_", "__tsan_", "__msan_"];
+    if of_sanitizers.iter().any(|start| text.contains(start)) {
+        return "\nhint: device code has no runtime of sanitizers: `-Xarch_host -fsanitize=…` instruments the host code alone"
+            .to_owned();
+    }
     match of_cpu.iter().any(|words| text.contains(words)) {
         true if !triple.starts_with("nvptx") && !triple.starts_with("amdgcn") => {
             format!(

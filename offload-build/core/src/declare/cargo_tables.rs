@@ -63,6 +63,41 @@ impl CrateManifest {
     }
 }
 
+/// Tells whether the lints of `package` forbid unsafe code. `workspace` returns the manifest of its workspace.
+///
+/// # Errors
+///
+/// If a manifest cannot be read.
+pub fn forbids_unsafe_code(
+    package: Source<'_>,
+    workspace: &dyn Fn() -> Result<Option<(PathBuf, String)>, Error>,
+) -> Result<bool, Error> {
+    let document = package.parse().map_err(Error::new)?;
+    let Some(lints) = below(document.get_ref(), "lints") else {
+        return Ok(false);
+    };
+    if flag(lints, "workspace") != Some(true) {
+        return Ok(forbids(lints));
+    }
+    let Some((path, text)) = workspace()? else {
+        return Ok(false);
+    };
+    let (file, text) = (path.display().to_string(), &text);
+    let document = Source { file: &file, text }.parse().map_err(Error::new)?;
+    let lints = below(document.get_ref(), "workspace").and_then(|table| below(table, "lints"));
+    Ok(lints.is_some_and(forbids))
+}
+
+fn forbids(lints: &Table<'_>) -> bool {
+    let level = below(lints, "rust").and_then(|lints| lints.get("unsafe_code"));
+    let level = level.map(|level| level.get_ref());
+    let level = level.and_then(|level| match level.as_table() {
+        Some(table) => table.get("level")?.get_ref().as_str(),
+        None => level.as_str(),
+    });
+    level == Some("forbid")
+}
+
 /// Features of a dependency.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DependencyFeatures {
@@ -212,6 +247,53 @@ mod tests {
 
     const WORKSPACE: &str = "[workspace.dependencies]\nshared = { package = \"kernels\", path = \"k\", features = [\"w\"], \
         default-features = false }\n";
+
+    #[test]
+    fn reads_lints_of_packages_and_workspaces() {
+        for (text, shared, expected) in [
+            ("[lints.rust]\nunsafe_code = \"forbid\"\n", "", true),
+            (
+                "[lints.rust]\nunused = \"allow\"\nunsafe_code={ level = \"forbid\", priority = 1 }\n",
+                "",
+                true,
+            ),
+            ("[lints]\nrust.unsafe_code = \"forbid\"\n", "", true),
+            (
+                "lints = { rust = { unsafe_code = \"forbid\" } }\n",
+                "",
+                true,
+            ),
+            ("[lints.rust]\nunsafe_code = \"deny\"\n", "", false),
+            (
+                "[lints.rust]\n[lints.clippy]\nunsafe_code = \"forbid\"\n",
+                "",
+                false,
+            ),
+            (
+                "",
+                "[workspace.lints.rust]\nunsafe_code = \"forbid\"\n",
+                false,
+            ),
+            (
+                "[lints]\nworkspace = true\n",
+                "[workspace.lints.rust]\nunsafe_code = \"forbid\"\n",
+                true,
+            ),
+            (
+                "lints.workspace = true\n",
+                "[workspace.lints.rust]\nunsafe_code = \"warn\"\n",
+                false,
+            ),
+        ] {
+            let package = Source {
+                file: "Cargo.toml",
+                text,
+            };
+            let workspace = || Ok(Some((PathBuf::from("../Cargo.toml"), shared.to_owned())));
+            let found = forbids_unsafe_code(package, &workspace).unwrap();
+            assert_eq!(found, expected, "{text}{shared}");
+        }
+    }
 
     fn asked(package: &str, on: &[&str]) -> Option<(Vec<String>, bool)> {
         let source = Source {

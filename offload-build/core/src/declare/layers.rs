@@ -169,7 +169,7 @@ fn unknown(environment: &Environment) -> Vec<(String, String)> {
 ///
 /// Cargo is asked: `exclude`, `package.workspace` and vendored packages are its to tell. Whatever runs this
 /// build script in Cargo's place has no workspaces.
-pub(super) fn workspace(
+pub fn workspace(
     environment: &Environment,
     own: &Path,
 ) -> Result<Option<(PathBuf, String)>, Error> {

@@ -54,9 +54,16 @@ impl DeviceText {
             _ if first.starts_with(b".version") => Self::Ptx,
             _ if bytes.contains(&0) => return None,
             _ if IR.iter().any(|start| first.starts_with(start)) => Self::Ir,
+            _ if !is_text(bytes) => return None,
             _ => Self::Assembly,
         })
     }
+}
+
+/// Tells whether bytes are text: an assembler may take forever for others.
+fn is_text(bytes: &[u8]) -> bool {
+    let is_letter = |letter: char| !letter.is_control() || "\t\n\r\x0c".contains(letter);
+    std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(is_letter))
 }
 
 #[cfg(test)]
@@ -92,8 +99,10 @@ mod tests {
             ("", None),
             ("\x7fELF\0\0", None),
             ("; only a comment", None),
+            ("\tnop\x01\n", None),
         ] {
             assert_eq!(DeviceText::of(text.as_bytes()), expected, "{text:?}");
         }
+        assert_eq!(DeviceText::of(b"\x72\xe4\x9e\x76\xc0"), None);
     }
 }

@@ -13,22 +13,44 @@ const MOST_TIMES: usize = 2;
 ///
 /// If the pattern is invalid or a folder cannot be read; the text says which.
 pub(super) fn matches(pattern: &str, folder: Option<&Path>) -> Result<Vec<PathBuf>, String> {
+    let parsed = || glob::Pattern::new(pattern).map_err(|error| error.to_string());
     let Some(folder) = folder.filter(|_| pattern.contains("**")) else {
         let found = glob::glob(pattern).map_err(|error| error.to_string())?;
         let found = found.map(|path| path.map_err(|error| error.to_string()));
+        let beside = folder.and_then(|folder| fs::read_dir(folder).ok());
+        let beside = beside.into_iter().flatten().flatten();
+        check_names(beside.map(|entry| entry.path()), &parsed()?)?;
         return found.collect();
     };
     // At the end it stands for folders.
     let has_files = !pattern.ends_with("**");
-    let pattern = glob::Pattern::new(pattern).map_err(|error| error.to_string())?;
-    let options = glob::MatchOptions {
-        require_literal_separator: true,
-        ..glob::MatchOptions::default()
-    };
+    let pattern = parsed()?;
     let mut all = Vec::new();
     collect(folder, &mut Vec::new(), &mut all)?;
-    all.retain(|path| pattern.matches_path_with(path, options) && (has_files || path.is_dir()));
+    check_names(all.iter().cloned(), &pattern)?;
+    all.retain(|path| pattern.matches_path_with(path, OPTIONS) && (has_files || path.is_dir()));
     Ok(all)
+}
+
+const OPTIONS: glob::MatchOptions = glob::MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: false,
+};
+
+/// Checks that no path that is not UTF-8 would match: patterns do not find them.
+fn check_names(
+    mut paths: impl Iterator<Item = PathBuf>,
+    pattern: &glob::Pattern,
+) -> Result<(), String> {
+    let is_lost = |path: &PathBuf| {
+        let text = path.to_string_lossy();
+        path.to_str().is_none() && pattern.matches_with(&text, OPTIONS)
+    };
+    match paths.find(is_lost) {
+        Some(path) => Err(format!("{}: its path is not UTF-8", path.display())),
+        None => Ok(()),
+    }
 }
 
 /// Collects what is below a folder, also behind links; `around` are the folders on the way, without links.
@@ -90,6 +112,29 @@ fn leads_nowhere(error: &io::Error) -> bool {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn says_which_file_no_pattern_finds() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("k");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("a.cu"), "").unwrap();
+        let odd = std::os::unix::ffi::OsStrExt::from_bytes(b"\xe4.cu");
+        let odd = folder.join::<&std::ffi::OsStr>(odd);
+        let found =
+            |pattern: &str| matches(&format!("{}/{pattern}", folder.display()), Some(&folder));
+        for pattern in ["*.cu", "**/*.cu"] {
+            let _ = fs::remove_file(&odd);
+            assert_eq!(found(pattern).unwrap(), [folder.join("a.cu")]);
+            fs::write(&odd, "").unwrap();
+            let error = found(pattern).unwrap_err();
+            assert!(
+                error.ends_with("/k/\u{fffd}.cu: its path is not UTF-8"),
+                "{error}"
+            );
+            assert_eq!(found("a.*").unwrap().len(), 1);
+        }
+    }
 
     #[test]
     fn finds_what_glob_finds_and_ends_in_loops() {
