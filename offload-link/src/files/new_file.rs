@@ -68,6 +68,8 @@ impl NewFile {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
         };
+        // The system's error, without the temporary name.
+        fs::metadata(folder)?;
         let create = || create(folder);
         let file = match &watch {
             Some(watch) => watch.create(create, |file| file.path().to_owned())?,
