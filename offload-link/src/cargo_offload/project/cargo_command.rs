@@ -34,8 +34,7 @@ impl CargoCommand {
     /// Returns `cargo NAME OPTIONS…`. Programs are linked by `offload-link`, unless a variable names another linker.
     pub(super) fn new(name: &str, options: &[OsString]) -> Result<Self, CargoOffloadError> {
         let mut command = Command::new(cargo_program());
-        let for_programs = options.len() - options_of_cargo(options).count();
-        let (own, for_programs) = options.split_at(options.len() - for_programs);
+        let (own, for_programs) = options.split_at(options_of_cargo(options).count());
         command.arg(name).args(own);
         let settings = CargoSettings::read(Path::new("."), &values(options, "--config"))?;
         match offload_link() {

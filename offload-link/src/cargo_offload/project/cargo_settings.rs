@@ -82,14 +82,14 @@ impl CargoSettings {
         Ok(())
     }
 
-    /// Adds the value of an option `--config`: a path, or TOML.
+    /// Adds the value of an option `--config`: a path, or TOML. Its paths are relative to the current folder.
     fn read_option(&mut self, value: &str) -> Result<(), CargoOffloadError> {
         let path = Path::new(value);
         let text = match path.is_file() {
             true => fs::read_to_string(path).map_err(|problem| problem.to_string()),
             false => Ok(value.to_owned()),
         };
-        let added = text.and_then(|text| self.add(&text, path.parent(), None));
+        let added = text.and_then(|text| self.add(&text, None, None));
         added.map_err(|problem| CargoOffloadError::new(format_args!("--config {value}: {problem}")))
     }
 
@@ -169,10 +169,8 @@ impl CargoSettings {
         if let Some(own) = linkers.find(|setting| setting.condition == triple) {
             return Some(own);
         }
-        let mut linkers = self.linkers.iter();
-        let mut linkers = linkers
-            .by_ref()
-            .filter(|setting| setting.condition.starts_with("cfg"));
+        let linkers = self.linkers.iter();
+        let mut linkers = linkers.filter(|setting| setting.condition.starts_with("cfg"));
         let first = linkers.next()?;
         let told = cfg_of(triple).ok()?;
         let variable = |name: &str| told.get(OsStr::new(name))?.to_str().map(str::to_owned);

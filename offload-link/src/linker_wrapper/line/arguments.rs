@@ -224,17 +224,14 @@ impl Arguments {
 
     /// Tells whether an argument has this text in it.
     pub(crate) fn mentions(&self, part: &str) -> bool {
-        let texts = self.tokens.iter().map(|token| token.text.to_string_lossy());
-        texts.into_iter().any(|text| text.contains(part))
+        let mut texts = self.tokens.iter().map(|token| token.text.to_string_lossy());
+        texts.any(|text| text.contains(part))
     }
 
     /// Tells whether rustc runs this link. Every one names the folder of its target's libraries.
     pub(crate) fn is_by_rustc(&self) -> bool {
-        let folders = self.library_dirs.iter();
-        folders
-            .filter_map(|folder| rustc_target(folder))
-            .next()
-            .is_some()
+        let mut folders = self.library_dirs.iter();
+        folders.any(|folder| rustc_target(folder).is_some())
     }
 
     /// Returns the quoting rules of the host's response files.
