@@ -521,10 +521,15 @@ fn refuses_what_it_cannot_prune_and_writes_nothing() {
         "word.c",
         format!("{both}const char *volatile used = unit_two;\n"),
     );
+    folder.write(
+        "store.c",
+        format!("{both}const char *used;\nvoid use(void) {{ used = unit_two; }}\n"),
+    );
     for (source, flags, output) in [
         ("both.c", &["-fPIE", "-pie"][..], "lea"),
         ("both.c", &["-fno-pie", "-no-pie", "-O1"], "mov"),
         ("word.c", &["-fno-pie", "-no-pie"], "word"),
+        ("store.c", &["-fno-pie", "-no-pie", "-O2"], "store"),
     ] {
         let compile = [&["main.c", source, "-o", output], flags].concat();
         cc(&folder, Path::new("cc"), &compile);
@@ -584,6 +589,11 @@ fn refuses_what_it_cannot_prune_and_writes_nothing() {
             "mov",
             &["--keep=gfx1100"],
             "mov: the program uses the device code at offset 0x",
+        ),
+        (
+            "store",
+            &["--keep=gfx1100"],
+            "store: the program uses the device code at offset 0x",
         ),
         (
             "word",

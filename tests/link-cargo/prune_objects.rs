@@ -394,7 +394,7 @@ fn prunes_folders() {
     assert_eq!(text.matches(" → ").count(), 2, "{text}");
     assert_eq!(
         String::from_utf8(output.stderr).unwrap(),
-        "warning: tree/images.o: its device images stay: expected a 64-bit little-endian ELF file for x86-64 or AArch64\n"
+        "cargo offload prune: warning: tree/images.o: its device images stay: expected a 64-bit little-endian ELF file for x86-64 or AArch64\n"
     );
     assert!(read(&folder, "small/images.o") == read(&folder, "tree/images.o"));
     std::fs::remove_file(path("tree/images.o")).unwrap();

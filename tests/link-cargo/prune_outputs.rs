@@ -65,26 +65,47 @@ fn leaves_nothing_after_a_signal() {
         "hip-amdgcn-amd-amdhsa--gfx90a",
     ]
     .map(image);
-    folder.write("large", bundle::to_bytes(&images, NonZeroU64::MIN).unwrap());
+    // The first file is small: the signal comes after it is complete.
+    fs::create_dir(folder.path("tree")).unwrap();
+    let large = bundle::to_bytes(&images, NonZeroU64::MIN).unwrap();
+    folder.write("tree/large", large);
+    folder.write(
+        "tree/a",
+        bundle::to_bytes(
+            &images.map(|image| BundleImage {
+                image: b"",
+                ..image
+            }),
+            NonZeroU64::MIN,
+        )
+        .unwrap(),
+    );
     let out = folder.path("out");
-    fs::create_dir(&out).unwrap();
-    let names = || -> Vec<_> {
-        let entries = fs::read_dir(&out).unwrap();
-        entries.map(|entry| entry.unwrap().file_name()).collect()
+    let names = || -> Vec<String> {
+        let entries = fs::read_dir(&out).into_iter().flatten();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    let is_writing = || {
+        let names = names();
+        names.iter().any(|name| name == "a") && names.len() == 2
     };
     // A fast machine may be done before the signal comes.
     let is_ended = (0..20).any(|_| {
+        let _ = fs::remove_dir_all(&out);
         let mut prune = Command::new("env");
         prune.args([DEFAULT_SIGNALS, env!("CARGO_BIN_EXE_cargo-offload")]);
         prune
             .args(PRUNE)
-            .args(["--keep=gfx906", "large", "-o", "out/new"]);
+            .args(["--keep=gfx906", "-r", "tree", "-o", "out"]);
         let mut prune = prune
             .current_dir(folder.root())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        while names().is_empty() && prune.try_wait().unwrap().is_none() {
+        while !is_writing() && prune.try_wait().unwrap().is_none() {
             std::thread::yield_now();
         }
         let kill = Command::new("kill")
@@ -93,12 +114,11 @@ fn leaves_nothing_after_a_signal() {
         assert!(kill.unwrap().success());
         let ended = prune.wait().unwrap();
         if ended.success() {
-            assert_eq!(names(), ["new"]);
-            fs::remove_file(out.join("new")).unwrap();
+            assert_eq!(names(), ["a", "large"]);
             return false;
         }
         assert_eq!(ended.signal(), Some(15), "{ended}");
-        assert_eq!(names(), [""; 0]);
+        assert_eq!(names(), ["a"]);
         true
     });
     assert!(is_ended, "no signal came in time");

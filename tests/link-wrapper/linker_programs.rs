@@ -657,11 +657,22 @@ fn gives_images_no_library_that_the_program_does_not_load() {
     let runtime = format!("-L{}", project.runtime.display());
     let rpath = format!("-Wl,-rpath,{}", project.runtime.display());
     let static_library = ["-Wl,-Bstatic", "-lhelper", "-Wl,-Bdynamic"];
+    // Something that only an archive after it needs.
+    project.write("far.c", "int far(void) { return 0; }\n");
+    run("cc", &["-shared", "-fPIC", "far.c", "-o", "libfar.so"]);
+    project.write(
+        "caller.c",
+        "int far(void);\nint helper(void) { return far(); }\n",
+    );
+    run("cc", &["-c", "-fPIC", "caller.c"]);
+    run("ar", &["rcs", "libcaller.a", "caller.o"]);
+    let own_rpath = format!("-Wl,-rpath,{}", project.root().display());
     // The program takes it statically, and not at all. In the first case, so does the image.
     for (names, libraries) in [
         (&["mine", "helper"][..], &static_library[..]),
         (&["mine"], &["-Wl,--as-needed", "-lhelper"]),
         (&["mine"], &["-Wl,--as-needed", "libhelper.so"]),
+        (&["mine", "helper"], &[&*own_rpath, "-lfar", "-lcaller"]),
     ] {
         let calls = match names.len() {
             1 => region("mine"),

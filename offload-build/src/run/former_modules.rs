@@ -14,20 +14,22 @@ use std::sync::{Mutex, PoisonError};
 /// Names of the modules whose files may be there, one on a line; a path below `OUT_DIR`.
 const LIST: &str = "offload/modules.txt";
 
-/// Folders that builds of this process wrote to.
+/// Folders of the builds of this process that succeeded.
 static BUILT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// Checks that this is the first build of the build script: the files of another one would be taken for those of an earlier
-/// run.
-pub(crate) fn run_once(out: &Path) -> Result<(), Error> {
+/// Runs the build of a build script. A second one is an error: it would take the files of the first for those of an earlier
+/// run. A build script may build something else after a build that failed.
+pub(crate) fn once(out: &Path, build: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
-    match built.insert(out.to_owned()) {
-        true => Ok(()),
-        false => Err(Error::new(
+    if built.contains(out) {
+        return Err(Error::new(
             "this build script runs two builds\n\
              hint: add the modules of the second one to the first: `Build::module`",
-        )),
+        ));
     }
+    build()?;
+    built.insert(out.to_owned());
+    Ok(())
 }
 
 /// Removes the Rust files of other modules than `modules`.

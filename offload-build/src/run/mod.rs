@@ -96,6 +96,10 @@ impl<'a> Run<'a> {
 
     /// Builds every module, or what stands for it, and records what Cargo must know.
     pub(crate) fn execute(&self) -> Result<(), Error> {
+        former_modules::once(&self.out, || self.build_all())
+    }
+
+    fn build_all(&self) -> Result<(), Error> {
         let environment = self.environment;
         let dry_run = environment.variable("OFFLOAD_DRY_RUN");
         if let Some(dry_run) = dry_run.filter(|value| value != "0") {
@@ -109,7 +113,6 @@ impl<'a> Run<'a> {
                 "OFFLOAD_DRY_RUN is set: the plan was printed, and nothing was built",
             ));
         }
-        former_modules::run_once(&self.out)?;
         // Cargo would run it again each time if a path did not exist; it watches the build script's sources itself.
         let folder = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
         if folder.join("build.rs").is_file() {

@@ -7,7 +7,7 @@
 use crate::generate::{Content, Described, HostFile, Ptx, SourceFile, source_names};
 use crate::inputs::rust_scan;
 use crate::inputs::source_scan::{self, Scan};
-use crate::out_dir::host_file;
+use crate::out_dir::{host_file, module_folder};
 use crate::run::unique::unique;
 use crate::steps::archive::write_library;
 use crate::steps::task::depfile;
@@ -178,7 +178,7 @@ fn host_library(
     unique: &str,
     out: &Path,
 ) -> Result<(), Error> {
-    let folder = out.join("offload").join(&module.name).join("stub");
+    let folder = module_folder(out, &module.name).join("stub");
     fs::create_dir_all(&folder).map_err(error::io(&folder))?;
     let cc = Cc {
         program: environment
@@ -254,7 +254,8 @@ fn failed(error: CommandError) -> Error {
 fn aborting(module: &str, functions: &BTreeSet<String>, host: &Host) -> String {
     let mut text = format!(
         "#include <stdio.h>\n#include <stdlib.h>\nstatic void offload_build_missing(const char *name) {{\n  \
-         fprintf(stderr, \"`%s` of module `{module}` was not built: this program has no device code\\n\", name);\n  abort();\n}}\n"
+         fprintf(stderr, \"`%s` of module `{module}` was not built: this program has no device code\\n\", name);\n  abort();\n}}\n\
+         #define TEXT_(word) #word\n#define TEXT(word) TEXT_(word)\n"
     );
     // Weak symbols of COFF are others.
     let weak = match host.is_windows() {
@@ -263,7 +264,7 @@ fn aborting(module: &str, functions: &BTreeSet<String>, host: &Host) -> String {
     };
     for (number, function) in functions.iter().enumerate() {
         text += &format!(
-            "void function_{number}(void) __asm__(\"{function}\") __attribute__((used{weak}));\n\
+            "void function_{number}(void) __asm__(TEXT(__USER_LABEL_PREFIX__) \"{function}\") __attribute__((used{weak}));\n\
              void function_{number}(void) {{ offload_build_missing(\"{function}\"); }}\n"
         );
     }
@@ -275,16 +276,11 @@ fn preprocessor_flags(flags: &[String]) -> Vec<&str> {
     let mut kept = Vec::new();
     let mut rest = flags.iter().map(String::as_str);
     while let Some(flag) = rest.next() {
-        let takes_value = [
-            "-D",
-            "-U",
-            "-I",
-            "-isystem",
-            "-iquote",
-            "-idirafter",
-            "-include",
-        ];
-        if takes_value.contains(&flag) {
+        let takes_value = ["-D", "-U", "-I", "-isystem", "-iquote", "-idirafter"];
+        if flag.starts_with("-X") {
+            // What follows is for one side.
+            rest.next();
+        } else if flag == "-include" || takes_value.contains(&flag) {
             kept.push(flag);
             kept.extend(rest.next());
         } else if takes_value.iter().any(|known| flag.starts_with(known)) {

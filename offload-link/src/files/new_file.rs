@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use tempfile::NamedTempFile;
 
@@ -15,7 +16,7 @@ pub(crate) struct NewFile {
     target: PathBuf,
     content: Content,
     /// Removes the file on a signal. If no thread can be started, a signal leaves it.
-    watch: Option<Watch>,
+    watch: Option<&'static Watch>,
 }
 
 enum Content {
@@ -42,7 +43,10 @@ impl NewFile {
     ///
     /// Fails if the folder cannot be written to.
     pub(crate) fn watched(path: &Path, prefix: &str) -> io::Result<Self> {
-        Self::of(path, Watch::start().ok(), |folder| {
+        // To the end of the process: signals have no effect after a watch has ended.
+        static WATCH: OnceLock<Option<Watch>> = OnceLock::new();
+        let watch = WATCH.get_or_init(|| Watch::start().ok()).as_ref();
+        Self::of(path, watch, |folder| {
             // The old file may be private.
             platform::temporary(0o600)
                 .prefix(prefix)
@@ -52,7 +56,7 @@ impl NewFile {
 
     fn of(
         path: &Path,
-        watch: Option<Watch>,
+        watch: Option<&'static Watch>,
         create: impl FnOnce(&Path) -> io::Result<NamedTempFile>,
     ) -> io::Result<Self> {
         let is_special = |found: fs::Metadata| !found.is_file() && !found.is_dir();
@@ -71,7 +75,7 @@ impl NewFile {
         // The system's error, without the temporary name.
         fs::metadata(folder)?;
         let create = || create(folder);
-        let file = match &watch {
+        let file = match watch {
             Some(watch) => watch.create(create, |file| file.path().to_owned())?,
             None => create()?,
         };
@@ -100,7 +104,7 @@ impl NewFile {
             Content::Beside(file) => {
                 let path = file.path().to_owned();
                 let rename = || Ok(file.persist(self.target).map(drop)?);
-                match &self.watch {
+                match self.watch {
                     Some(watch) => watch.keep(&path, rename)?,
                     None => rename()?,
                 }

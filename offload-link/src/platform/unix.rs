@@ -86,7 +86,12 @@ pub(crate) fn temporary(mode: u32) -> tempfile::Builder<'static, 'static> {
 /// Lets this process open as many files as the administrator allows. Its parent may have set a lower limit, often 1024.
 pub(crate) fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
+    // macOS accepts no more, also where it tells no maximum.
+    let most = cfg!(target_os = "macos").then_some(10_240);
+    limit.current = match (limit.maximum, most) {
+        (Some(maximum), Some(most)) => Some(maximum.min(most)),
+        (maximum, most) => maximum.or(most),
+    };
     // Without it, an input that cannot be opened is an error.
     let _ = setrlimit(Resource::Nofile, limit);
 }

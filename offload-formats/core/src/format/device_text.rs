@@ -54,16 +54,15 @@ impl DeviceText {
             _ if first.starts_with(b".version") => Self::Ptx,
             _ if bytes.contains(&0) => return None,
             _ if IR.iter().any(|start| first.starts_with(start)) => Self::Ir,
-            _ if !is_text(bytes) => return None,
+            _ if !is_text(first) => return None,
             _ => Self::Assembly,
         })
     }
 }
 
-/// Tells whether bytes are text: an assembler may take forever for others.
-fn is_text(bytes: &[u8]) -> bool {
-    let is_letter = |letter: char| !letter.is_control() || "\t\n\r\x0c".contains(letter);
-    std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(is_letter))
+/// Tells whether a line of code is text: an assembler may take forever for others.
+fn is_text(line: &[u8]) -> bool {
+    line.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
 }
 
 #[cfg(test)]
@@ -103,6 +102,8 @@ mod tests {
         ] {
             assert_eq!(DeviceText::of(text.as_bytes()), expected, "{text:?}");
         }
+        let latin = b"// K\xe4rnel\n.text\n// \xe4\n";
+        assert_eq!(DeviceText::of(latin), Some(DeviceText::Assembly));
         assert_eq!(DeviceText::of(b"\x72\xe4\x9e\x76\xc0"), None);
     }
 }

@@ -4,10 +4,11 @@
 //! |---|---|
 //! | x86-64 | `lea` relative to the instruction |
 //! | AArch64 | `adr`, and `adrp` with the `add` after it |
-//! | at a fixed address, x86-64 | `mov` or `push` of the address |
+//! | at a fixed address, x86-64 | `mov`, `cmp`, `push`, `add` or `sub` of the address |
 //! | at a fixed address | an aligned word of data with the address |
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use object::elf;
 
@@ -24,6 +25,14 @@ pub(super) struct MovedUnit {
     pub offset: u64,
 }
 
+/// Types of sections with code and data of the program.
+const HAS_POINTERS: [u32; 4] = [
+    elf::SHT_PROGBITS.0,
+    elf::SHT_INIT_ARRAY.0,
+    elf::SHT_FINI_ARRAY.0,
+    elf::SHT_PREINIT_ARRAY.0,
+];
+
 /// Bytes that are read at once.
 const PART: u64 = 1 << 20;
 /// Bytes of a part that the next one has again; more than the instructions that are read together.
@@ -31,19 +40,23 @@ const OVERLAP: u64 = 64;
 /// Instructions between `adrp` and its `add`.
 const NEAR: usize = 8;
 
-/// Returns the first of the units that move whose old address the program uses. `known` tells the offsets of words that are
-/// changed.
+/// Returns the first of the units that move whose old address the program uses. The sections of units are at `own`, and `known`
+/// tells the offsets of words that are changed.
 pub(super) fn first<'d, R: ReadAt<'d>>(
     data: R,
     headers: &ElfHeaders,
     units: &BTreeMap<u64, MovedUnit>,
+    own: &[Range<u64>],
     known: &dyn Fn(u64) -> bool,
 ) -> Option<MovedUnit> {
     let unit = units.values().next()?;
     let is_fixed = headers.file.file_type == elf::ET_EXEC.0;
     let find = |address: u64| units.get(&address).copied();
     let contents = headers.sections.iter();
-    let contents = contents.filter(|section| section.is_allocated() && section.has_content());
+    let contents = contents.filter(|section| {
+        let is_own = own.iter().any(|range| range.contains(&section.address));
+        section.is_allocated() && HAS_POINTERS.contains(&section.kind) && !is_own
+    });
     for section in contents {
         let found = match (section.is_code(), headers.file.machine) {
             (true, machine) if machine == elf::EM_AARCH64.0 => {
@@ -103,15 +116,17 @@ fn in_x86<T>(code: &[u8], start: u64, find: &impl Fn(u64) -> Option<T>) -> Optio
     })
 }
 
+/// Looks for immediate operands. Before them are the opcode, or the opcode `mov` or `cmp` and an operand in memory.
 fn in_fixed_x86<T>(code: &[u8], find: &impl Fn(u64) -> Option<T>) -> Option<T> {
-    let mut places = code.windows(6);
-    places.find_map(|bytes| {
-        let (address @ [_, 0xb8..=0xbf | 0x68, ..] | address @ [0xc7, 0xc0..=0xc7, ..]) = bytes
-        else {
-            return None;
-        };
-        let address = address.get(2..)?.try_into().ok()?;
-        find(u32::from_le_bytes(address).into())
+    let mut places = code.windows(4).enumerate();
+    places.find_map(|(place, bytes)| {
+        let found = find(u32::from_le_bytes(bytes.try_into().ok()?).into())?;
+        let before = |distance: usize| code.get(place.checked_sub(distance)?).copied();
+        let is_opcode = matches!(before(1), Some(0xb8..=0xbf | 0x68 | 0x05 | 0x2d | 0x3d));
+        // A byte for the mode, perhaps another one, and a displacement of 0, 1 or 4 bytes.
+        let mut distances = [2, 3, 4, 6, 7].into_iter();
+        let with_memory = |distance| matches!(before(distance), Some(0xc7 | 0x81));
+        (is_opcode || distances.any(with_memory)).then_some(found)
     })
 }
 
@@ -168,11 +183,14 @@ mod tests {
         assert!(in_x86(b"\x90\x48\x8d\x05\xf8\x1f\x02\0", 0x1000, &found).is_some());
         assert!(in_x86(b"\x48\x8d\x05\xf8\x1f\x02\0", 0x1000, &found).is_none());
         assert!(in_x86(b"\x48\x8b\x05\xf9\x1f\x02\0", 0x1000, &found).is_none());
-        // `mov edi, 0x23000` and `push 0x23000` after a `nop`, `mov r9, 0x23000`; `mov edi, 0x23100`; `add eax, 0x23000`.
+        // `mov edi, 0x23000` and `push 0x23000` after a `nop`, `mov r9, 0x23000`; `mov edi, 0x23100`; another instruction.
         let in_fixed = |code: &[u8]| in_fixed_x86(code, &found).is_some();
         assert!(in_fixed(b"\x90\xbf\0\x30\x02\0") && in_fixed(b"\x90\x68\0\x30\x02\0"));
         assert!(in_fixed(b"\x49\xc7\xc1\0\x30\x02\0"));
-        assert!(!in_fixed(b"\x90\xbf\0\x31\x02\0") && !in_fixed(b"\x90\x05\0\x30\x02\0"));
+        // `mov qword ptr [rip + 0x100], 0x23000`, `cmp qword ptr [rsi], 0x23000`, `cmp rax, 0x23000`.
+        assert!(in_fixed(b"\x48\xc7\x05\0\x01\0\0\0\x30\x02\0"));
+        assert!(in_fixed(b"\x48\x81\x3e\0\x30\x02\0") && in_fixed(b"\x48\x3d\0\x30\x02\0"));
+        assert!(!in_fixed(b"\x90\xbf\0\x31\x02\0") && !in_fixed(b"\x90\xa1\0\x30\x02\0"));
     }
 
     #[test]

@@ -98,14 +98,18 @@ pub(super) struct ElfHeaders {
 impl ElfHeaders {
     pub(super) fn read<'d, R: ReadAt<'d>>(data: R) -> Result<Self, PruneProblem> {
         let size = data.size().unwrap_or(0);
+        // Headers of other classes are smaller.
+        let ident = data.read_at(0, 6).unwrap_or_default();
+        if ident != b"\x7fELF\x02\x01" {
+            return Err(PruneProblem::ElfKind);
+        }
         let mut cursor = Cursor::new(data, 0..size);
         let file = FileHeader64::read(&mut cursor).map_err(PruneProblem::Outside)?;
         let is_known_machine = [elf::EM_X86_64.0, elf::EM_AARCH64.0].contains(&file.machine);
         let is_object = file.file_type == elf::ET_REL.0 && file.segment_count == 0;
         let is_linked = [elf::ET_EXEC.0, elf::ET_DYN.0].contains(&file.file_type)
             && u64::from(file.segment_size) == ProgramHeader64::LEN;
-        let is_known = file.ident.starts_with(b"\x7fELF\x02\x01")
-            && is_known_machine
+        let is_known = is_known_machine
             && (is_linked || is_object)
             && u64::from(file.section_size) == SectionHeader64::LEN;
         if !is_known || file.segment_count == u16::MAX || file.sections_offset == 0 {

@@ -22,7 +22,7 @@ use super::error::PruneProblem;
 use crate::format::bytes::{Cursor, ReadAt};
 
 /// Types of sections of packed relocations that are not read: Android's, and LLVM's CREL.
-const PACKED: [u32; 3] = [0x6000_0001, 0x6000_0002, 0x4000_0014];
+const PACKED: [u32; 4] = [0x6000_0001, 0x6000_0002, 0x6fff_ff00, 0x4000_0014];
 /// Sections of wrappers.
 const WRAPPERS: [&str; 2] = [".hipFatBinSegment", ".nvFatBinSegment"];
 /// Magics of wrappers: HIP, CUDA.
@@ -110,7 +110,7 @@ pub(super) fn pointers<'d, R: ReadAt<'d>>(
     let moved = moved.filter(|(old, unit)| unit.address != **old && !map.is_in_table(**old));
     let moved = moved.map(|(address, unit)| (*address, *unit)).collect();
     let known = |offset| finder.words.contains_key(&offset);
-    match address_uses::first(data, headers, &moved, &known) {
+    match address_uses::first(data, headers, &moved, &map.sections, &known) {
         Some(unit) => Err(PruneProblem::UsedByAddress {
             offset: unit.offset,
         }),

@@ -223,13 +223,22 @@ fn add(
         let other = libraries.get(&file.file_name());
         // A package is built twice if a build script or a macro depends on it, too. Then what is for another host, in a
         // folder of its own, is what the user asked for.
-        let place = |folder: &Path| (folder.components().count(), folder.to_owned());
-        let same = other.filter(|other| other.package == package);
-        if same.is_some_and(|same| place(&same.out_dir) > place(out_dir)) {
-            continue;
-        }
-        let others = other.filter(|other| other.package != package);
-        if let Some(other) = others {
+        let depth = |folder: &Path| folder.components().count();
+        let is_same =
+            |other: &&Library| other.package == package && depth(&other.out_dir) == depth(out_dir);
+        if other.is_some_and(|other| other.package == package) {
+            let same = other.filter(is_same).map(|other| &*other.path);
+            if same.is_some_and(|same| !has_equal_bytes(same, &library.path)) {
+                return Err(CargoOffloadError::new(format_args!(
+                    "build: {package} is built with two settings, and makes two libraries `{}`\n\
+                     hint: name the host with --target",
+                    file.file_name().to_string_lossy()
+                )));
+            }
+            if other.is_some_and(|other| depth(&other.out_dir) > depth(out_dir)) {
+                continue;
+            }
+        } else if let Some(other) = other {
             return Err(CargoOffloadError::new(format_args!(
                 "build: two packages make a library `{}`: {} and {package}\n\
                  hint: the key `name` of a module names its libraries",
@@ -240,6 +249,11 @@ fn add(
         libraries.insert(file.file_name(), library);
     }
     Ok(())
+}
+
+fn has_equal_bytes(one: &Path, two: &Path) -> bool {
+    let read = |path: &Path| fs::read(path).ok();
+    read(one).is_some_and(|bytes| Some(bytes) == read(two))
 }
 
 /// Copies to a temporary file beside the final path and renames it.

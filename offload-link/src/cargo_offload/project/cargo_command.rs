@@ -1,6 +1,6 @@
 //! Cargo with our linker and with progress of device code.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
@@ -34,14 +34,18 @@ impl CargoCommand {
     /// Returns `cargo NAME OPTIONS…`. Programs are linked by `offload-link`, unless a variable names another linker.
     pub(super) fn new(name: &str, options: &[OsString]) -> Result<Self, CargoOffloadError> {
         let mut command = Command::new(cargo_program());
-        let (own, for_programs) = options.split_at(options_of_cargo(options).count());
+        let (own, for_programs) = options.split_at(count_of_cargo(name, options));
         command.arg(name).args(own);
-        let settings = CargoSettings::read(Path::new("."), &values(options, "--config"))?;
+        let settings = CargoSettings::read(Path::new("."), &values(own, "--config"))?;
         match offload_link() {
             Some(linker) => {
-                for host in hosts(options, &settings)? {
-                    command.envs(linker_variables(&host, &linker, &settings));
-                    if settings.is_on_the_line(&host) {
+                for host in hosts(own, &settings)? {
+                    let variables = linker_variables(&host, &linker, &settings);
+                    let is_set = variables
+                        .iter()
+                        .any(|(name, _)| *name == linker_variable(&host));
+                    command.envs(variables);
+                    if is_set && settings.is_on_the_line(&host) {
                         let path = toml_edit::Value::from(linker.to_string_lossy().into_owned());
                         let setting = format!("target.'{host}'.linker = {path}");
                         command.args(["--config", &setting]);
@@ -54,8 +58,9 @@ impl CargoCommand {
             ),
         }
         command.args(for_programs);
-        let is_quiet =
-            options_of_cargo(options).any(|option| option == "-q" || option == "--quiet");
+        let is_quiet = own
+            .iter()
+            .any(|option| option == "-q" || option == "--quiet");
         let progress = match is_quiet {
             true => None,
             false => Some(ProgressLines::start()?),
@@ -88,10 +93,45 @@ pub(super) fn exit_status(status: ExitStatus) -> u8 {
     code.unwrap_or(FAILED)
 }
 
-/// Returns the options before `--`; those after it are for programs.
-fn options_of_cargo(options: &[OsString]) -> impl Iterator<Item = &OsStr> {
-    let own = options.iter().map(OsString::as_os_str);
-    own.take_while(|option| *option != "--")
+/// Options of Cargo whose value is the next argument.
+const WITH_VALUES: [&str; 23] = [
+    "-C",
+    "-F",
+    "-Z",
+    "-j",
+    "-p",
+    "--artifact-dir",
+    "--bench",
+    "--bin",
+    "--color",
+    "--config",
+    "--example",
+    "--exclude",
+    "--features",
+    "--jobs",
+    "--lockfile-path",
+    "--manifest-path",
+    "--message-format",
+    "--out-dir",
+    "--package",
+    "--profile",
+    "--target",
+    "--target-dir",
+    "--test",
+];
+
+/// Returns the number of arguments that are Cargo's own. The others are for programs: those from `--` on, and for
+/// `cargo run` those from the first one that is no option.
+fn count_of_cargo(name: &str, options: &[OsString]) -> usize {
+    let mut is_value = false;
+    let first = options.iter().position(|option| {
+        let text = option.to_string_lossy();
+        let is_program = name == "run" && !is_value && !text.starts_with('-');
+        let is_end = text == "--" || is_program;
+        is_value = !is_value && WITH_VALUES.contains(&&*text);
+        is_end
+    });
+    first.unwrap_or(options.len())
 }
 
 /// Returns the linker of this installation.
@@ -132,10 +172,10 @@ fn hosts(options: &[OsString], settings: &CargoSettings) -> Result<Vec<String>, 
     named.collect()
 }
 
-/// Returns the values of an option of Cargo's that may stand several times.
+/// Returns the values of an option that may stand several times.
 fn values(options: &[OsString], name: &str) -> Vec<String> {
     let mut values = Vec::new();
-    let mut options = options_of_cargo(options).map(OsStr::to_string_lossy);
+    let mut options = options.iter().map(|option| option.to_string_lossy());
     while let Some(option) = options.next() {
         let value = option.strip_prefix(name);
         match value.map(|value| value.strip_prefix('=').ok_or(value)) {
@@ -155,7 +195,7 @@ fn linker_variables(
     settings: &CargoSettings,
 ) -> Vec<(String, OsString)> {
     let variable = linker_variable(host);
-    if std::env::var_os(&variable).is_some() {
+    if std::env::var_os(&variable).is_some() && !settings.is_on_the_line(host) {
         return Vec::new();
     }
     let mut variables = vec![(variable, linker.into())];
@@ -183,7 +223,9 @@ mod tests {
             let options: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             let config: Vec<String> = config.split(';').map(str::to_owned).collect();
             let settings = CargoSettings::read(folder.path(), &config).unwrap();
-            hosts(&options, &settings).unwrap()
+            let (name, options) = options.split_first().unwrap();
+            let count = count_of_cargo(&name.to_string_lossy(), options);
+            hosts(&options[..count], &settings).unwrap()
         };
         let here = host_of_rustc().unwrap();
         let one = "build.target = 'one'";
@@ -194,6 +236,14 @@ mod tests {
             ["a", "b"]
         );
         assert_eq!(found("build --targets", one), ["one"]);
+        // The program of `cargo run` gets what follows its first argument.
+        assert_eq!(
+            found("run --bin app --target a serve --target b", one),
+            ["a"]
+        );
+        assert_eq!(found("test name --target a", one), ["a"]);
+        // Cargo reports it.
+        assert_eq!(found("build", "app.yaml;build.target = 'one'"), ["one"]);
         // The last one wins.
         let several = "build.target = 'x';build.target = ['one', 'host-tuple']";
         assert_eq!(found("run", several), ["one", &*here]);

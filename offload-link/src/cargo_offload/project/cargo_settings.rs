@@ -41,15 +41,15 @@ impl CargoSettings {
             linkers: Vec::new(),
             build_targets: Vec::new(),
         };
-        // The last one wins.
-        for value in line.iter().rev() {
-            settings.read_option(value)?;
-        }
-        let variable = std::env::var("CARGO_BUILD_TARGET");
-        settings.add_targets(variable.ok().into_iter().collect());
         let folder = fs::canonicalize(folder).map_err(|problem| {
             CargoOffloadError::new(format_args!("{}: {problem}", folder.display()))
         })?;
+        // The last one wins.
+        for value in line.iter().rev() {
+            settings.read_option(value, &folder);
+        }
+        let variable = std::env::var("CARGO_BUILD_TARGET");
+        settings.add_targets(variable.ok().into_iter().collect());
         let mut folders: Vec<PathBuf> = folder
             .ancestors()
             .map(|above| above.join(".cargo"))
@@ -82,15 +82,17 @@ impl CargoSettings {
         Ok(())
     }
 
-    /// Adds the value of an option `--config`: a path, or TOML. Its paths are relative to the current folder.
-    fn read_option(&mut self, value: &str) -> Result<(), CargoOffloadError> {
-        let path = Path::new(value);
-        let text = match path.is_file() {
-            true => fs::read_to_string(path).map_err(|problem| problem.to_string()),
-            false => Ok(value.to_owned()),
+    /// Adds the value of an option `--config`: a path, or TOML, whose paths are relative to `current`. Cargo reports one that
+    /// cannot be read.
+    fn read_option(&mut self, value: &str, current: &Path) {
+        let path = current.join(value);
+        let folder = path.parent().and_then(Path::parent);
+        let _ = match path.is_file() {
+            true => fs::read_to_string(&path)
+                .map_err(|problem| problem.to_string())
+                .and_then(|text| self.add(&text, folder, None)),
+            false => self.add(value, Some(current), None),
         };
-        let added = text.and_then(|text| self.add(&text, None, None));
-        added.map_err(|problem| CargoOffloadError::new(format_args!("--config {value}: {problem}")))
     }
 
     /// Adds the settings of a text; paths with a slash are relative to `folder`.
@@ -134,9 +136,11 @@ impl CargoSettings {
         }
     }
 
-    /// Returns the linker for a triple: what the variable or a file names.
+    /// Returns the linker for a triple: what the option `--config`, the variable or a file names.
     pub(super) fn linker(&self, triple: &str) -> Option<PathBuf> {
-        self.linker_variable(triple)
+        let variable = self.linker_variable(triple);
+        variable
+            .filter(|_| !self.is_on_the_line(triple))
             .map(|(_, value)| PathBuf::from(value))
             .or_else(|| Some(self.setting(triple)?.linker.clone()))
     }

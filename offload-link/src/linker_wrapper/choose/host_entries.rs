@@ -55,6 +55,11 @@ impl HipNames {
 }
 
 impl HostEntries {
+    /// Returns the size of all tables in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.tables.iter().map(|table| table.size).sum()
+    }
+
     /// Reads the entries from the units that the host link loads.
     pub(crate) fn read(
         inputs: &Inputs,

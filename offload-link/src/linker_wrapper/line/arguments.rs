@@ -49,7 +49,8 @@ fn name_without_release(path: &OsStr) -> String {
 fn rustc_target(text: &OsStr) -> Option<OsString> {
     let mut parts = Path::new(text).iter();
     parts.find(|part| *part == "rustlib")?;
-    parts.next().map(OsStr::to_owned)
+    let target = parts.next()?.to_owned();
+    (parts.next()? == "lib").then_some(target)
 }
 
 /// The parsed command line.
@@ -226,6 +227,11 @@ impl Arguments {
     pub(crate) fn mentions(&self, part: &str) -> bool {
         let mut texts = self.tokens.iter().map(|token| token.text.to_string_lossy());
         texts.any(|text| text.contains(part))
+    }
+
+    /// Tells whether the host link removes sections that nothing uses.
+    pub(crate) fn collects_sections(&self) -> bool {
+        self.mentions("-gc-sections") && !self.mentions("no-gc-sections")
     }
 
     /// Tells whether rustc runs this link. Every one names the folder of its target's libraries.

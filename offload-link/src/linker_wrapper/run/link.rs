@@ -500,16 +500,14 @@ impl Link<'_> {
             if output == Path::new("/dev/null") {
                 return Ok(0);
             }
-            let expected: u64 = entries.tables.iter().map(|table| table.size).sum();
+            let expected = entries.size();
             match relocatable::finish(&output, &mut entries.tables) {
                 Ok(true) => return Ok(0),
-                Ok(false) => {
-                    let found: u64 = entries.tables.iter().map(|table| table.size).sum();
-                    if found < expected && arguments.mentions("--gc-sections") {
-                        relocatable::remove(&output);
-                        return Err(LinkError::Option(COLLECTED.to_owned()));
-                    }
+                Ok(false) if entries.size() < expected && arguments.collects_sections() => {
+                    relocatable::remove(&output);
+                    return Err(LinkError::Option(COLLECTED.to_owned()));
                 }
+                Ok(false) => {}
                 Err(problem) => {
                     relocatable::remove(&output);
                     return Err(problem);

@@ -82,10 +82,11 @@ fn collect(folder: &Path, around: &mut Vec<PathBuf>, all: &mut Vec<PathBuf>) -> 
     Ok(())
 }
 
-/// Tells whether a folder is marked as one of files that a tool makes again, as Cargo's target folders are
-/// (<https://bford.info/cachedir/>).
+/// Tells whether a folder is one of files that a tool makes again: Cargo marks its target folders
+/// (<https://bford.info/cachedir/>), and CMake, Meson and Ninja leave these files.
 pub(super) fn is_cache(folder: &Path) -> bool {
-    folder.join("CACHEDIR.TAG").is_file()
+    const MARKS: [&str; 3] = ["CACHEDIR.TAG", "CMakeCache.txt", "build.ninja"];
+    MARKS.iter().any(|mark| folder.join(mark).is_file())
 }
 
 /// Returns the path of a folder without links; nothing if the path leads to no folder.

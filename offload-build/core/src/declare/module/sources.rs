@@ -312,7 +312,7 @@ fn watch(folder: &Path, out: &Path, depth: Depth) -> io::Result<Vec<PathBuf>> {
             if !path.is_dir() || real_path == target {
                 continue;
             }
-            if target.starts_with(&real_path) {
+            if target.starts_with(&real_path) && !hidden {
                 around = Some((path, real_path));
             } else if !hidden && !is_cache(&path) {
                 beside.push(path);

@@ -16,7 +16,8 @@ use crate::linker_wrapper::line::arguments::{Arguments, Item};
 pub(crate) fn host_libraries(arguments: &Arguments, inputs: &Inputs, way: Way) -> Vec<OsString> {
     let mut args = match way {
         Way::Llvm => Vec::new(),
-        Way::Own => vec!["-Wl,--as-needed".into()],
+        // A library is needed by those before and after it.
+        Way::Own => vec!["-Wl,--as-needed".into(), "-Wl,--start-group".into()],
     };
     let option = |option: &str, value: &OsStr| match way {
         Way::Llvm => vec![option.into(), value.into()],
@@ -63,6 +64,9 @@ pub(crate) fn host_libraries(arguments: &Arguments, inputs: &Inputs, way: Way) -
             Item::WholeArchive(true) => args.push("-Wl,--whole-archive".into()),
             Item::WholeArchive(false) => args.push("-Wl,--no-whole-archive".into()),
         }
+    }
+    if way == Way::Own {
+        args.push("-Wl,--end-group".into());
     }
     args
 }
@@ -115,6 +119,7 @@ mod tests {
         let inputs = Inputs::scan(&arguments).unwrap();
         let expected = [
             "-Wl,--as-needed".into(),
+            "-Wl,--start-group".into(),
             "-Ldir".into(),
             shared,
             archive,
@@ -126,6 +131,7 @@ mod tests {
             "-rpath".into(),
             "-Xlinker".into(),
             "x".into(),
+            "-Wl,--end-group".into(),
         ];
         assert_eq!(host_libraries(&arguments, &inputs, Way::Own), expected);
     }
