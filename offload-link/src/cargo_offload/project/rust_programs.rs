@@ -35,7 +35,7 @@ pub(super) fn cfg_of(triple: &str) -> Result<BTreeMap<OsString, OsString>, Cargo
     Ok(cfg_variables(&cfg))
 }
 
-/// Tells whether there is no such program.
+/// Tells whether a program is missing.
 pub(super) fn is_missing(program: &OsStr) -> bool {
     let started = Command::new(program)
         .arg("-vV")
