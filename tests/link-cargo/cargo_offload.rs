@@ -241,6 +241,28 @@ fn installs_the_library_of_a_package_that_is_built_twice() {
         path.join("out/offload/artifacts/liba.a").is_file()
     });
     assert_eq!(built.count(), 2);
+    // They differ: that of the program is in a folder of its host.
+    let script = folder.path().join("pa/build.rs");
+    let text = std::fs::read_to_string(&script).unwrap();
+    let text = text.replace("\"pa\"", "std::env::var(\"OPT_LEVEL\").unwrap()");
+    std::fs::write(script, text).unwrap();
+    let line = ["--out", "made", "-p", "pb", "--release"];
+    let output = build(folder.path(), &line);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "{said}");
+    assert!(
+        said.contains(
+            "pa#0.1.0 is built with two settings, and makes two libraries `liba.a`\nhint: "
+        ),
+        "{said}"
+    );
+    let host = ["--target", "x86_64-unknown-linux-gnu"];
+    let output = build(folder.path(), &[&line[..], &host].concat());
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(
+        std::fs::read(folder.path().join("made/liba.a")).unwrap(),
+        b"3"
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! A module with the key `artifact` leaves libraries in its build folder. Cargo's messages name these folders, also
 //! for packages that are up to date.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -220,31 +221,29 @@ fn add(
             package: package.to_owned(),
             out_dir: out_dir.to_owned(),
         };
-        let other = libraries.get(&file.file_name());
-        // A package is built twice if a build script or a macro depends on it, too. Then what is for another host, in a
-        // folder of its own, is what the user asked for.
-        let depth = |folder: &Path| folder.components().count();
-        let is_same =
-            |other: &&Library| other.package == package && depth(&other.out_dir) == depth(out_dir);
-        if other.is_some_and(|other| other.package == package) {
-            let same = other.filter(is_same).map(|other| &*other.path);
-            if same.is_some_and(|same| !has_equal_bytes(same, &library.path)) {
+        if let Some(other) = libraries.get(&file.file_name()) {
+            let name = file.file_name();
+            let name = name.to_string_lossy();
+            if other.package != package {
                 return Err(CargoOffloadError::new(format_args!(
-                    "build: {package} is built with two settings, and makes two libraries `{}`\n\
-                     hint: name the host with --target",
-                    file.file_name().to_string_lossy()
+                    "build: two packages make a library `{name}`: {} and {package}\n\
+                     hint: the key `name` of a module names its libraries",
+                    other.package
                 )));
             }
-            if other.is_some_and(|other| depth(&other.out_dir) > depth(out_dir)) {
-                continue;
+            // A package is built twice if a build script or a macro depends on it, too. Then what is for another host, in
+            // a folder of its own, is what the user asked for.
+            let depth = |folder: &Path| folder.components().count();
+            match depth(&other.out_dir).cmp(&depth(out_dir)) {
+                Ordering::Greater => continue,
+                Ordering::Equal if !has_equal_bytes(&other.path, &library.path) => {
+                    return Err(CargoOffloadError::new(format_args!(
+                        "build: {package} is built with two settings, and makes two libraries `{name}`\n\
+                         hint: name the host with --target"
+                    )));
+                }
+                _ => {}
             }
-        } else if let Some(other) = other {
-            return Err(CargoOffloadError::new(format_args!(
-                "build: two packages make a library `{}`: {} and {package}\n\
-                 hint: the key `name` of a module names its libraries",
-                file.file_name().to_string_lossy(),
-                other.package
-            )));
         }
         libraries.insert(file.file_name(), library);
     }
