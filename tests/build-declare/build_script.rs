@@ -1166,6 +1166,13 @@ fn leaves_no_file_of_a_module_that_is_no_longer_declared() {
         assert!(!file(&format!("{former}.rs")).exists(), "{former}");
         assert!(file(&format!("{name}.rs")).is_file() && file("bindings.rs").is_file());
     }
+    // The build script itself has written a file of the former name.
+    let manifest = fs::read_to_string(package.at("Cargo.toml")).unwrap();
+    let own = "// Constants of the build script.\n";
+    package.put("target/build/pack-0123/out/last.rs", own);
+    package.put("Cargo.toml", &manifest.replace("\"last\"", "\"next\""));
+    package.builds();
+    assert_eq!(fs::read_to_string(file("last.rs")).unwrap(), own);
 }
 
 /// Cargo runs a build script again if a path that it names does not exist.

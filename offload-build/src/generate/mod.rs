@@ -19,6 +19,15 @@ use offload_build_core::declare::skipped::Skipped;
 use offload_formats::escape::terminal;
 use std::fmt;
 
+/// The text of a host file.
+const TEMPLATE: &str = include_str!("templates/file.rs.in");
+
+/// Says whether `text` is a host file that some release wrote.
+pub(crate) fn is_host_file(text: &[u8]) -> bool {
+    let start = TEMPLATE.split('$').next();
+    start.is_some_and(|start| text.starts_with(start.as_bytes()))
+}
+
 impl fmt::Display for HostFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kernels, constants) = match self.sources.as_slice() {
@@ -41,7 +50,7 @@ impl fmt::Display for HostFile {
         let sources = self.sources.iter();
         let sources = sources.map(|source| source.text(unsafe_code));
         f.write_str(&fill(
-            include_str!("templates/file.rs.in"),
+            TEMPLATE,
             &[
                 ("version", env!("CARGO_PKG_VERSION")),
                 ("module", &self.module),

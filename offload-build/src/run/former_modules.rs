@@ -2,6 +2,7 @@
 //!
 //! What an earlier build wrote must not compile in the place of what a clean build does not have.
 
+use crate::generate::is_host_file;
 use crate::out_dir::host_file;
 use offload_build_core::declare::module::Module;
 use offload_build_core::error::{self, Error};
@@ -37,11 +38,15 @@ pub(crate) fn remove(out: &Path, modules: &[Module]) -> Result<(), Error> {
     let is_declared = |name: &str| modules.iter().any(|module| module.name == name);
     let mut kept = names(out);
     for name in kept.clone() {
-        let path = host_file(out, &name);
-        if !is_declared(&name) {
-            files::remove(&path).map_err(error::io(&path))?;
-            kept.remove(&name);
+        if is_declared(&name) {
+            continue;
         }
+        let path = host_file(out, &name);
+        // The build script may have written a file of that name since.
+        if fs::read(&path).is_ok_and(|text| is_host_file(&text)) {
+            files::remove(&path).map_err(error::io(&path))?;
+        }
+        kept.remove(&name);
     }
     write(out, &kept)
 }
