@@ -415,6 +415,53 @@ fn makes_images_again_for_variables_and_settings() {
     assert!(build(&[]).1 == checked);
 }
 
+/// LLVM 22 makes such operations relaxed for NVIDIA GPUs.
+#[test]
+fn refuses_atomic_operations_whose_order_is_lost() {
+    let Some(package) = package() else { return };
+    package.put(
+        "Cargo.toml",
+        "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"rust\"\n\
+         crate = \"kernels\"\ntargets = [\"compute_80\"]\n",
+    );
+    let put = |operation: &str| {
+        let start = "#![no_std]\nuse core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*, fence};\n\
+            use offload_device::{Global, Item, kernel};\nstatic DONE: AtomicU32 = AtomicU32::new(0);\n\
+            static LOCK: AtomicBool = AtomicBool::new(false);\n\
+            #[kernel]\npub fn count(item: &Item, y: Global<u32>) {\n";
+        package.put(
+            "kernels/src/lib.rs",
+            &format!("{start}y.set(item, 1);\n{operation}\n}}\n"),
+        );
+    };
+    let script = || script(&package, Path::new("/nonexistent"));
+    put("DONE.fetch_add(1, AcqRel);");
+    let error = package.fails(&mut script());
+    for part in [
+        "kernels for compute_80: LLVM 22 makes all `fetch_add`, `swap` and similar operations of 32 and 64 bits relaxed for NVIDIA GPUs, \
+         but another order is asked for in `count`\n",
+        "hint: write `fence(Release)` before",
+    ] {
+        assert!(error.contains(part), "{part}\n{error}");
+    }
+    // A byte is exchanged by a loop, which has the order.
+    put("fence(Release); DONE.fetch_add(1, Relaxed); fence(Acquire); LOCK.swap(true, Acquire);");
+    text(&script().output().unwrap());
+    let ptx = fs::read_to_string(image(&package, "kernels", "compute_80")).unwrap();
+    let lines = ptx
+        .lines()
+        .filter(|line| line.contains("fence.") || line.contains("atom."));
+    let order: Vec<&str> = lines
+        .filter_map(|line| line.split_whitespace().find(|word| word.contains('.')))
+        .collect();
+    let expected = [
+        "fence.acq_rel.sys;",
+        "atom.global.add.u32",
+        "fence.acq_rel.sys;",
+    ];
+    assert!(order.starts_with(&expected), "{order:?}");
+}
+
 /// Crates that one package compiled for a sysroot must fit the one that another package makes in its place.
 #[test]
 fn makes_one_sysroot_whatever_package_makes_it() {

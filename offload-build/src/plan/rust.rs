@@ -2,7 +2,7 @@
 
 use crate::plan::context::Context;
 use crate::plan::stages::{Stage, step};
-use crate::steps::kernel_functions::{FunctionFiles, KernelFunctions};
+use crate::steps::kernel_functions::{FunctionFiles, KEEPS_ORDER, KernelFunctions};
 use crate::steps::shared::SharedStep;
 use crate::steps::step::Step;
 use crate::steps::task::finish::Finish;
@@ -135,6 +135,7 @@ impl Context<'_> {
             bitcode,
             target: target.written.clone(),
             is_amdgpu: target.triple.is_amdgpu(),
+            loses_order: self.loses_order(target),
             text: rust::functions(&target.triple),
             files,
             attributes,
@@ -146,6 +147,16 @@ impl Context<'_> {
             hints: self.symbol_hints(module, target),
             ..self.task(output)
         }
+    }
+
+    /// Returns the release of the LLVM that generates the code of kernels for a target, if it loses the order of atomic operations.
+    fn loses_order(&self, target: &Target) -> Option<u32> {
+        let release = match self.compiler.kernel_linker(target) {
+            KernelLinker::Clang(_) => self.compiler.llvm.as_ref()?.release()?,
+            KernelLinker::LlvmTools(tools) => tools.major(),
+            KernelLinker::Lld(_) => return None,
+        };
+        (target.triple.is_nvptx() && release < KEEPS_ORDER).then_some(release)
     }
 
     /// Returns the sysroot for a triple, in a folder that has no other: packages share it, and none changes it for others.

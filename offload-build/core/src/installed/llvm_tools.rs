@@ -117,7 +117,9 @@ impl LlvmTools {
         is_unknown.then(|| format!("`{llc}` (LLVM {release}) does not know `{processor}` [OFF602]"))
     }
 
-    fn major(&self) -> u32 {
+    /// Returns the number of its LLVM's release.
+    #[must_use]
+    pub fn major(&self) -> u32 {
         self.release.first().copied().unwrap_or_default()
     }
 }

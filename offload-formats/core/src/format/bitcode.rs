@@ -21,6 +21,7 @@ mod bitstream;
 mod embedded;
 mod empty_functions;
 mod error;
+mod ordering_atomics;
 #[cfg(feature = "tools")]
 mod sections;
 
@@ -34,6 +35,7 @@ use bitstream::{BitcodeRecord, BlockInfo, BlockItem, Keep, blocks};
 pub use embedded::embedded_objects;
 pub use empty_functions::empty_functions;
 pub use error::{BitcodeError, EmbeddedProblem};
+pub use ordering_atomics::functions_with_ordering_atomics;
 #[cfg(feature = "tools")]
 pub use sections::section_names;
 

@@ -3,6 +3,8 @@ use super::*;
 const TABLE: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/symbols.bc");
 const BARE: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/bare.bc");
 
+const ATOMICS: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/atomics.bc");
+
 /// Printed by `llvm-nm-22 --print-armap` for the index that `llvm-ar-22` makes of both.
 const NAMES: [&[u8]; 4] = [b"function", b"variable", b"alias", b"assembled"];
 
@@ -31,6 +33,16 @@ fn reads_the_release_that_wrote_it() {
     }
     // Nothing but the magic: no block tells.
     assert_eq!(release(b"BC\xc0\xde".as_slice(), 0..4), Ok(None));
+}
+
+#[test]
+fn finds_atomic_operations_that_order_others() {
+    let found = |bytes: &'static [u8]| {
+        functions_with_ordering_atomics(bytes, 0..bytes.len() as u64).unwrap()
+    };
+    let expected: [&[u8]; 3] = [b"acq_rel", b"seq_cst", b"defined_later"];
+    assert_eq!(found(ATOMICS), expected);
+    assert_eq!(found(TABLE), [b""; 0]);
 }
 
 #[test]
