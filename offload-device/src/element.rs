@@ -8,7 +8,8 @@
 /// # Safety
 /// Implement this trait only for a `#[repr(C)]` or `#[repr(transparent)]` struct of elements such that
 /// - every bit pattern is a value, and there is no padding between or after the fields,
-/// - it contains no pointer or reference: memory of the host is invalid on a device.
+/// - it contains no pointer or reference: memory of the host is invalid on a device,
+/// - its alignment is at most 256 bytes, which is that of memory of GPUs.
 ///
 /// Do not implement the hidden methods.
 ///

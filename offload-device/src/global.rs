@@ -173,7 +173,7 @@ impl<T: Element> Global<'_, T> {
 
 /// Atomic operations are relaxed and of device scope: they order no other accesses. Each returns the value from before it.
 impl<T: Element> Global<'_, T> {
-    /// Adds to an element; integers wrap.
+    /// Adds to an element; integers wrap. For `f32` GPUs take subnormal numbers for zero, as operands and as results; the CPU does not.
     #[inline(always)]
     #[track_caller]
     pub fn atomic_add(&self, index: usize, value: T) -> T

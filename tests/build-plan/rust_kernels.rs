@@ -15,7 +15,7 @@ use support::run;
 const OUT: &str = "target/build/pack-0123/out";
 const TARGETS: [&str; 4] = ["gfx90a", "gfx1100", "sm_80", "sm_90"];
 pub(crate) const KERNELS: [&str; 3] = ["matmul", "reduce", "saxpy"];
-pub(crate) const HARD: [&str; 12] = [
+pub(crate) const HARD: [&str; 13] = [
     "adds_signed",
     "adds_unsigned",
     "atomics",
@@ -28,6 +28,7 @@ pub(crate) const HARD: [&str; 12] = [
     "recurses",
     "singles",
     "sorts",
+    "texts",
 ];
 
 pub(crate) fn root() -> PathBuf {
@@ -405,11 +406,11 @@ fn makes_images_again_for_variables_and_settings() {
     assert_eq!(compiles(&package), count + 1);
     assert!(!package.at("shared").exists());
 
-    // Wrappers and flags of the user's settings are for hosts.
+    // Wrappers and flags of the user's settings are for hosts, as is debug information.
     let (_, checked) = build(&[]);
     package.put(
         ".cargo/config.toml",
-        "[profile.release]\noverflow-checks = true\n[build]\nrustc-workspace-wrapper = \"/nonexistent\"\n\
+        "[profile.release]\noverflow-checks = true\n[profile.release.package.\"*\"]\ndebug = true\n[build]\nrustc-workspace-wrapper = \"/nonexistent\"\n\
          [target.'cfg(all())']\nrustflags = [\"-Ctarget-feature=+nothing\", \"--cfg=host\", \"-Cnothing\"]\n",
     );
     assert!(build(&[]).1 == checked);

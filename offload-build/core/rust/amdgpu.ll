@@ -379,6 +379,22 @@ define hidden i32 @bcmp(ptr %a, ptr %b, i64 %count) #3 {
   ret i32 %order
 }
 
+define hidden i64 @strlen(ptr %text) #3 {
+start:
+  br label %read
+
+read:
+  %at = phi i64 [ 0, %start ], [ %next, %read ]
+  %byte_at = getelementptr inbounds i8, ptr %text, i64 %at
+  %byte = load i8, ptr %byte_at, align 1
+  %is_end = icmp eq i8 %byte, 0
+  %next = add nuw i64 %at, 1
+  br i1 %is_end, label %end, label %read
+
+end:
+  ret i64 %at
+}
+
 attributes #0 = { alwaysinline nounwind willreturn memory(none) }
 attributes #1 = { alwaysinline convergent nounwind }
 attributes #2 = { alwaysinline nounwind willreturn }

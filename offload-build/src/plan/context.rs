@@ -123,9 +123,16 @@ pub(crate) const UNSUPPORTED_CALL: (&str, &str) = (
     "LLVM has no such operation for GPUs, as conversions between floats and 128-bit integers: convert a 64-bit integer",
 );
 
+/// The hint for atomic loads and stores that order memory, for the oldest processors: the back end stops with a stack dump.
+pub(crate) const ATOMIC_OF_OLD_PTX: (&str, &str) = (
+    "PTX does not support \"atomic\" for orderings different than",
+    "LLVM has them from `sm_70` on: use a relaxed operation with a fence before or after it, or another target",
+);
+
 /// Hints for headers that are missing, and for sources and flags that were written for nvcc.
 const FOR_CUDA: &[(&str, &str)] = &[
     UNSUPPORTED_CALL,
+    ATOMIC_OF_OLD_PTX,
     (
         MANAGED,
         "clang has no `__managed__` variables for CUDA: host and device would each have one of their own. Set `compiler = \"nvcc\"`",

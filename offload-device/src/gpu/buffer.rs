@@ -44,6 +44,13 @@ impl<T: Element> Buffer<T> {
 
     /// Allocates memory, whose content is what was there before.
     fn allocate(stream: &Stream, len: usize) -> Result<Self, Error> {
+        // Drivers align all memory to 256 bytes.
+        const {
+            assert!(
+                align_of::<T>() <= 256,
+                "elements in a `Buffer` have an alignment of at most 256 bytes"
+            )
+        };
         let element_size = size_of::<T>();
         let size = len
             .checked_mul(element_size)
@@ -52,7 +59,7 @@ impl<T: Element> Buffer<T> {
         let mut address = align_of::<T>() as Address;
         if size > 0 {
             let driver = stream.enter()?;
-            // SAFETY: `drop` frees the memory. The API aligns it to 256 bytes, more than any element needs.
+            // SAFETY: `drop` frees the memory.
             unsafe { driver.allocate(&mut address, size)? };
         }
         Ok(Self {

@@ -34,6 +34,17 @@ pub fn compares(item: &Item, a: &[u8], b: &[u8], equal: Global<u32>, less: Globa
     less.atomic_max(0, u32::from(a < b));
 }
 
+/// Text that ends with a zero byte, for which `core` calls `strlen`.
+#[kernel]
+pub fn texts(item: &Item, texts: &[[u8; 16]], sizes: Global<u64>) {
+    let text = &texts[item.global_index()];
+    if text[15] == 0 {
+        // SAFETY: the last byte is zero.
+        let text = unsafe { core::ffi::CStr::from_ptr(text.as_ptr().cast()) };
+        sizes.set(item, text.count_bytes() as u64);
+    }
+}
+
 /// Division of 128-bit integers.
 #[kernel]
 pub fn divides(item: &Item, x: &[u64], y: Global<u64>) {

@@ -171,6 +171,8 @@ pub fn kernels(
         "-Clinker-plugin-lto".to_owned(),
         // An alias of a kernel for AMD GPUs has no descriptor, so that it cannot be launched.
         "-Zmerge-functions=disabled".to_owned(),
+        // The profile may ask for it by package: `ptxas` refuses it in optimized code.
+        "-Cdebuginfo=0".to_owned(),
     ];
     flags.extend(shared_options(rustc).into_iter().map(str::to_owned));
     flags.extend(["-Zcrate-attr=feature(abi_gpu_kernel)", "-Aunused_features"].map(str::to_owned));

@@ -8,11 +8,17 @@ use std::path::{Path, PathBuf};
 /// If `offload` is a link, the result is the folder that it leads to: paths are part of command lines, so several target
 /// folders share files only under one path.
 ///
-/// Cargo's `OUT_DIR` is `<target>/[<triple>/]<profile>/build/<package>-<hash>/out`. A file marks the target folder, and the
+/// Cargo's `OUT_DIR` is `<target>/[<triple>/]<profile>/build/<package>-<hash>/out`, or `…/build/<package>/<hash>/out` in the
+/// layout `build-dir-new-layout`. A file marks the target folder, and the
 /// folder of a triple, too. So may the folder in which the target folder is, as in `--target-dir target/ci`.
 pub fn shared_folder(out: &Path, triple: &str) -> Option<PathBuf> {
     const MARK: &str = "CACHEDIR.TAG";
-    let build = out.ancestors().nth(2)?;
+    let unit = out.parent()?;
+    let has_package = unit.file_name()?.to_string_lossy().contains('-');
+    let build = match has_package {
+        true => unit.parent()?,
+        false => unit.ancestors().nth(2)?,
+    };
     let is_usual = out.ends_with("out") && build.ends_with("build");
     if !cfg!(target_os = "linux") || !is_usual {
         return None;
@@ -48,6 +54,7 @@ mod tests {
         let shared = Some(root.join("offload"));
         assert_eq!(place("debug/build/k-01/out"), shared);
         assert_eq!(place("release/build/k-02/out"), shared);
+        assert_eq!(place("debug/build/build/0123abcd/out"), shared);
         let of_triple = format!("{TRIPLE}/debug/build/k-01/out");
         assert_eq!(place(&of_triple), shared);
         let mark = |folder: &str| {
@@ -67,6 +74,7 @@ mod tests {
         for other in [
             "build/k-01/out",
             "debug/k-01/out",
+            "debug/build/0123abcd/out",
             "debug/build/k-01/o",
             "a/b/c/build/k-01/out",
         ] {
