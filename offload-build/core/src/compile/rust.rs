@@ -120,7 +120,7 @@ pub fn forget(sysroot: &Sysroot<'_>, kernels: &KernelCrate, folder: &Path) -> Co
         .arg(kernels.manifest())
         .args(in_folder(folder))
         .arg(format!("--target={}", sysroot.triple))
-        .args(&rustc.cargo_options)
+        .args(&rustc.outer.options)
 }
 
 /// Starts a command of Cargo, which calls rustc with `flags` for what is not of the host, and without what Cargo's settings add for
@@ -131,7 +131,12 @@ fn cargo(rustc: &Rustc, flags: &[String]) -> Command {
         true => ("CARGO_ENCODED_RUSTFLAGS", "\x1f"),
         false => ("RUSTFLAGS", " "),
     };
-    Command::new(&rustc.cargo)
+    let command = Command::new(&rustc.cargo);
+    let command = match &rustc.outer.settings_folder {
+        Some(folder) => command.starting_in(folder.clone()),
+        None => command,
+    };
+    command
         .variable("RUSTC", &rustc.program)
         .variable("RUSTC_WRAPPER", "")
         .variable("RUSTC_WORKSPACE_WRAPPER", "")
@@ -208,7 +213,7 @@ pub fn kernels(
         .arg(kernels.manifest())
         .args(in_folder(folder))
         .arg(format!("--target={triple}"))
-        .args(&rustc.cargo_options)
+        .args(&rustc.outer.options)
         .args((!kernels.has_default_features).then_some("--no-default-features"))
         .args(features)
         .args(

@@ -13,6 +13,7 @@ pub mod llvm;
 pub mod llvm_tools;
 pub mod machine;
 pub mod native;
+pub mod outer_cargo;
 pub mod path_variables;
 pub mod rocm;
 pub mod runtimes;

@@ -8,6 +8,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::files;
 use crate::installed::answers::Answers;
+use crate::installed::outer_cargo::OuterCargo;
 use crate::process::command::Command;
 use crate::process::install::Need;
 use crate::process::search::{Search, program_in};
@@ -49,8 +50,8 @@ pub struct Rustc {
     pub identity: String,
     /// The Cargo that runs this build script.
     pub cargo: PathBuf,
-    /// Options of that Cargo which also hold for a Cargo that it starts.
-    pub cargo_options: Vec<String>,
+    /// What of that Cargo also holds for a Cargo that it starts.
+    pub outer: OuterCargo,
     /// Variables that Cargo and its users set for this package, and that are not for a crate of kernels.
     pub removed: Vec<OsString>,
 }
@@ -279,6 +280,7 @@ impl Answered {
     }
 
     fn with_cargo(self, others: Vec<PathBuf>, environment: &Environment) -> Result<Rustc, Error> {
+        let folder = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
         Ok(Rustc {
             threads_jumps: self.release < WITHOUT_JUMP_THREADING,
             program: self.program,
@@ -288,81 +290,8 @@ impl Answered {
             tools: self.tools.into_iter().chain(others).collect(),
             identity: self.identity,
             cargo: environment.required("CARGO")?.into(),
-            cargo_options: cargo_options(),
+            outer: OuterCargo::of(&folder),
             removed: environment.of_this_package(),
         })
-    }
-}
-
-/// Options of the Cargo that runs this build script which also hold for a Cargo that it starts, as far as the system tells:
-/// its command line.
-#[cfg(target_os = "linux")]
-fn cargo_options() -> Vec<String> {
-    let parent = PathBuf::from(format!("/proc/{}", std::os::unix::process::parent_id()));
-    let line = std::fs::read(parent.join("cmdline")).unwrap_or_default();
-    let mut words = line.split(|byte| *byte == 0);
-    let is_cargo = words
-        .next()
-        .is_some_and(|program| program.ends_with(b"cargo"));
-    if !is_cargo {
-        return Vec::new();
-    }
-    let words = words.map(|word| String::from_utf8_lossy(word).into_owned());
-    let folder = std::fs::read_link(parent.join("cwd")).unwrap_or_default();
-    shared_options(words, &folder)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn cargo_options() -> Vec<String> {
-    Vec::new()
-}
-
-/// Chooses from the words of a Cargo in `folder`. `--config` may name a file from there.
-#[cfg(target_os = "linux")]
-fn shared_options(words: impl Iterator<Item = String>, folder: &Path) -> Vec<String> {
-    const PLAIN: [&str; 3] = ["--frozen", "--locked", "--offline"];
-    let mut shared = Vec::new();
-    let mut words = words.take_while(|word| word != "--");
-    while let Some(word) = words.next() {
-        let config = match word.as_str() {
-            "--config" => words.next(),
-            plain if PLAIN.contains(&plain) => {
-                shared.push(word);
-                continue;
-            }
-            _ => word.strip_prefix("--config=").map(str::to_owned),
-        };
-        if let Some(config) = config {
-            let file = folder.join(&config);
-            let config = match file.is_file() {
-                true => file.to_string_lossy().into_owned(),
-                false => config,
-            };
-            shared.extend(["--config".to_owned(), config]);
-        }
-    }
-    shared
-}
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn takes_the_options_of_cargo_that_another_cargo_needs() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("my.toml"), "").unwrap();
-        let line = "build --release --offline --config a.b=1 -p x --config=my.toml --config c='d' --locked -- --frozen --config e=2";
-        let words = line.split(' ').map(str::to_owned);
-        let file = folder.path().join("my.toml");
-        let config = |text: &str| ["--config".to_owned(), text.to_owned()];
-        let expected: Vec<String> = ["--offline".to_owned()]
-            .into_iter()
-            .chain(config("a.b=1"))
-            .chain(config(file.to_str().unwrap()))
-            .chain(config("c='d'"))
-            .chain(["--locked".to_owned()])
-            .collect();
-        assert_eq!(shared_options(words, folder.path()), expected);
     }
 }

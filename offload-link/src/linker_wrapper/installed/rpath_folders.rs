@@ -46,10 +46,10 @@ pub(crate) fn find(
         let line = line.filter(|_| named);
         let mut dirs = added.iter().map(PathBuf::as_path).chain(line);
         let file = format!("lib{library}.so");
-        // A link in Cargo's target folder may be gone when the program runs; the library that it points to stays.
         let Some(file) = dirs.find_map(|dir| dir.join(&file).canonicalize().ok()) else {
             continue;
         };
+        let file = origin(&file).unwrap_or(file);
         let Some(folder) = file.parent().map(Path::to_owned) else {
             continue;
         };
@@ -61,6 +61,15 @@ pub(crate) fn find(
         }
     }
     found
+}
+
+/// Returns the library of which `offload-build` made this copy in Cargo's target folder, where it may be gone when the program runs.
+fn origin(copy: &Path) -> Option<PathBuf> {
+    let mut note = copy.as_os_str().to_owned();
+    note.push(".origin");
+    let library = PathBuf::from(fs::read_to_string(note).ok()?);
+    let is_same = library.file_name() == copy.file_name() && library.is_file();
+    is_same.then_some(library)
 }
 
 /// Returns the loader's folders with links resolved.
@@ -127,6 +136,19 @@ mod tests {
             find(&[OffloadKind::OPENMP], &arguments, machine, &[])
         };
         assert_eq!(needed(&[]), std::slice::from_ref(&real));
+        // A copy of a build script, with the place of the library or of none.
+        let copies = links;
+        fs::remove_file(copies.join("libomptarget.so")).unwrap();
+        fs::write(copies.join("libomptarget.so"), "").unwrap();
+        let note = copies.join("libomptarget.so.origin");
+        for (library, expected) in [
+            ("a,b/libomptarget.so", &real),
+            ("gone/libomptarget.so", &copies),
+        ] {
+            fs::write(&note, dir.join(library).to_str().unwrap()).unwrap();
+            assert_eq!(needed(&[]), std::slice::from_ref(expected));
+        }
+        fs::write(&note, real.join("libomptarget.so").to_str().unwrap()).unwrap();
         for decided in ["-static", "-r", "-nostdlib", "--sysroot=/x"] {
             assert!(needed(&[decided]).is_empty(), "{decided}");
         }

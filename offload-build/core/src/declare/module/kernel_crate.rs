@@ -101,15 +101,6 @@ impl KernelCrate {
         found
     }
 
-    /// Returns the files of settings that a Cargo in the folder `root` reads.
-    pub fn settings(root: &Path) -> Vec<PathBuf> {
-        let names = [".cargo/config.toml", ".cargo/config"];
-        let files = root
-            .ancestors()
-            .flat_map(|folder| names.map(|name| folder.join(name)));
-        files.filter(|path| path.is_file()).collect()
-    }
-
     /// Returns its manifest, and those of folders around it up to the lock, with the lock.
     fn around(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
@@ -263,7 +254,6 @@ mod tests {
         );
         put("shared/Cargo.toml", "invalid");
         put("only/Cargo.toml", "");
-        put(".cargo/config.toml", "");
         let kernels = KernelCrate {
             folder: root.join("kernels"),
             package: String::new(),
@@ -282,7 +272,5 @@ mod tests {
             "shared/Cargo.toml",
         ];
         assert_eq!(kernels.manifests(), names.map(|name| root.join(name)));
-        let settings = KernelCrate::settings(&root.join("kernels"));
-        assert_eq!(settings.first(), Some(&root.join(".cargo/config.toml")));
     }
 }

@@ -1,0 +1,137 @@
+//! The Cargo that runs this build script: what of it also holds for a Cargo that compiles kernels, as far as the system tells.
+
+use std::path::{Path, PathBuf};
+
+/// The Cargo that runs this build script.
+#[derive(Clone, Debug, Default)]
+pub struct OuterCargo {
+    /// Options of its command line.
+    pub options: Vec<String>,
+    /// A folder from which Cargo finds the files of settings that it uses, if from the package's folder it finds others: those of a
+    /// project hold for packages elsewhere, too.
+    pub settings_folder: Option<PathBuf>,
+}
+
+impl OuterCargo {
+    /// Reads its command line and its folder from the system; `package` is the folder of the package.
+    #[cfg(target_os = "linux")]
+    pub(super) fn of(package: &Path) -> Self {
+        let parent = PathBuf::from(format!("/proc/{}", std::os::unix::process::parent_id()));
+        let line = std::fs::read(parent.join("cmdline")).unwrap_or_default();
+        let mut words = line.split(|byte| *byte == 0);
+        let is_cargo = words
+            .next()
+            .is_some_and(|program| program.ends_with(b"cargo"));
+        let folder = std::fs::read_link(parent.join("cwd"));
+        let (true, Ok(folder)) = (is_cargo, folder) else {
+            return Self::default();
+        };
+        let words = words.map(|word| String::from_utf8_lossy(word).into_owned());
+        let words: Vec<String> = words.collect();
+        // It installs other packages without the settings of the folder.
+        let is_elsewhere = words.iter().any(|word| word == "install")
+            && !words.iter().any(|word| word.starts_with("--path"));
+        Self {
+            settings_folder: match is_elsewhere {
+                true => None,
+                false => settings_folder(package, &folder),
+            },
+            options: shared_options(words.into_iter(), &folder),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn of(_package: &Path) -> Self {
+        Self::default()
+    }
+}
+
+/// Returns the files of settings that a Cargo in a folder reads, the nearest first.
+pub fn settings(folder: &Path) -> Vec<PathBuf> {
+    let names = [".cargo/config.toml", ".cargo/config"];
+    let files = folder
+        .ancestors()
+        .flat_map(|folder| names.map(|name| folder.join(name)));
+    files.filter(|path| path.is_file()).collect()
+}
+
+/// Returns a folder with the settings of `outer`, if `package` has others; the same one for all folders with these settings.
+#[cfg(target_os = "linux")]
+fn settings_folder(package: &Path, outer: &Path) -> Option<PathBuf> {
+    let found = settings(outer);
+    if found == settings(package) {
+        return None;
+    }
+    let nearest = found.first().and_then(|path| path.ancestors().nth(2));
+    let folder = nearest.or(outer.ancestors().last())?;
+    Some(folder.to_owned())
+}
+
+/// Chooses from the words of a Cargo in `folder`. `--config` may name a file from there.
+#[cfg(target_os = "linux")]
+fn shared_options(words: impl Iterator<Item = String>, folder: &Path) -> Vec<String> {
+    const PLAIN: [&str; 3] = ["--frozen", "--locked", "--offline"];
+    let mut shared = Vec::new();
+    let mut words = words.take_while(|word| word != "--");
+    while let Some(word) = words.next() {
+        let config = match word.as_str() {
+            "--config" => words.next(),
+            plain if PLAIN.contains(&plain) => {
+                shared.push(word);
+                continue;
+            }
+            _ => word.strip_prefix("--config=").map(str::to_owned),
+        };
+        if let Some(config) = config {
+            let file = folder.join(&config);
+            let config = match file.is_file() {
+                true => file.to_string_lossy().into_owned(),
+                false => config,
+            };
+            shared.extend(["--config".to_owned(), config]);
+        }
+    }
+    shared
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_the_options_of_cargo_that_another_cargo_needs() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("my.toml"), "").unwrap();
+        let line = "build --release --offline --config a.b=1 -p x --config=my.toml --config c='d' --locked -- --frozen --config e=2";
+        let words = line.split(' ').map(str::to_owned);
+        let file = folder.path().join("my.toml");
+        let config = |text: &str| ["--config".to_owned(), text.to_owned()];
+        let expected: Vec<String> = ["--offline".to_owned()]
+            .into_iter()
+            .chain(config("a.b=1"))
+            .chain(config(file.to_str().unwrap()))
+            .chain(config("c='d'"))
+            .chain(["--locked".to_owned()])
+            .collect();
+        assert_eq!(shared_options(words, folder.path()), expected);
+    }
+
+    #[test]
+    fn has_a_folder_for_settings_that_the_package_lacks() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for folder in ["app/.cargo", "app/src", "app/inside/.cargo", "library"] {
+            std::fs::create_dir_all(at(folder)).unwrap();
+        }
+        std::fs::write(at("app/.cargo/config.toml"), "").unwrap();
+        let folder = |package: &str, outer: &str| settings_folder(&at(package), &at(outer));
+        assert_eq!(folder("app", "app"), None);
+        assert_eq!(folder("app/inside", "app/src"), None);
+        assert_eq!(folder("library", "app"), Some(at("app")));
+        assert_eq!(folder("library", "app/src"), Some(at("app")));
+        // Cargo does not read what lies below its folder.
+        std::fs::write(at("app/inside/.cargo/config.toml"), "").unwrap();
+        assert_eq!(folder("app/inside", "app"), Some(at("app")));
+        assert_eq!(folder("app", "library"), Some(PathBuf::from("/")));
+    }
+}
