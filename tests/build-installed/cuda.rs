@@ -427,6 +427,11 @@ fn says_where_the_keyword_template_is_missing_before_types() {
         `T::template cast<int>(x)` or `t.template cast<int>(x)`\n";
     let message = "error: type name is not allowed";
     assert!(error.contains(message) && error.contains(hint), "{error}");
+    // nvcc says it of any parameter, too.
+    package.put("kernels/k.cu", "void call(Missing *missing, int x);\n");
+    let error = package.fails(&mut script);
+    let is_hinted = error.contains("`T::template cast");
+    assert!(error.contains(message) && !is_hinted, "{error}");
     // As the hints say.
     package.put("kernels/k.cu", &source("t.template get", "Other"));
     text(&script.output().unwrap());

@@ -759,7 +759,7 @@ fn adds_kernels_to_a_package() {
         .arg(root().join("offload-build"));
     let text = stdout(&succeed(&mut init));
     assert!(
-        text.starts_with("Created build.rs\nCreated kernels/saxpy.hip\nAdd to the crate:\n"),
+        text.starts_with("Created build.rs\nCreated kernels/saxpy.hip\nAdd to src/main.rs:\n"),
         "{text}"
     );
     let after = std::fs::read_to_string(&manifest).unwrap();
@@ -767,7 +767,7 @@ fn adds_kernels_to_a_package() {
         assert!(after.lines().any(|other| other == line), "{line}: {after}");
     }
     // What it says to add is Rust.
-    let added = text.split_once("Add to the crate:\n").unwrap().1;
+    let added = text.split_once("Add to src/main.rs:\n").unwrap().1;
     let main =
         format!("{added}\nfn main() {{ println!(\"{{}}\", kernels::kernel::saxpy.name); }}\n");
     std::fs::write(app.join("src/main.rs"), main).unwrap();
@@ -787,6 +787,7 @@ fn adds_kernels_to_a_package() {
     std::fs::write(own.join("build.rs"), "fn main() {}\n").unwrap();
     let text = stdout(&succeed(cargo_offload(&own).args(["init", "--cuda"])));
     assert!(text.contains("Kept build.rs\nAdd to build.rs:\n"), "{text}");
+    assert!(text.contains("\nAdd to src/lib.rs:\n"), "{text}");
     assert_eq!(
         std::fs::read_to_string(own.join("build.rs")).unwrap(),
         "fn main() {}\n"

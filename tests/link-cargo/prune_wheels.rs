@@ -159,5 +159,8 @@ fn refuses_signed_and_damaged_wheels() {
     );
     folder.write("text", "text");
     python(&folder, &["-m", "zipfile", "-c", "text.zip", "text"]);
-    fails("text.zip", "text.zip: no device images that can be pruned");
+    fails(
+        "text.zip",
+        "text.zip: no device images that can be pruned are in the zip file\nhint: images in the middle of data",
+    );
 }

@@ -197,7 +197,6 @@ const FOR_CUDA: &[(&str, &str)] = &[
         TEMPLATE,
     ),
     ("use 'template' keyword to treat", TEMPLATE_OF_TYPES),
-    ("type name is not allowed", TEMPLATE_IN_CALLS),
     (
         "deduction guides may only be annotated",
         "clang does not read CCCL 3.1 to 3.3: set `compiler = \"nvcc\"`, or add the folder `include/cccl` of another release, such as \
@@ -207,6 +206,9 @@ const FOR_CUDA: &[(&str, &str)] = &[
         "unknown argument",
         "clang compiles this module, so `flags` are its options: for those of nvcc set `compiler = \"nvcc\"`",
     ),
+    // nvcc takes a parameter's type for an error, too, if another type of the function is undefined.
+    ("\" is undefined", ""),
+    ("type name is not allowed", TEMPLATE_IN_CALLS),
 ];
 
 /// Values that the plan of a module is made from, besides the module.

@@ -19,7 +19,9 @@ use std::path::{Path, PathBuf};
 
 use offload_formats::container::bundled::Unpacking;
 use offload_formats::container::inventory::inventory;
-use offload_formats::container::prune::{PruneChoice, PruneCounts, PrunedFile, PtxChoice, prune};
+use offload_formats::container::prune::{
+    PruneChoice, PruneCounts, PruneProblem, PrunedFile, PtxChoice, prune,
+};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::unpacked::Scratch;
@@ -30,6 +32,10 @@ use crate::cargo_offload::limit_option::LimitOption;
 use crate::cargo_offload::{target_name, text};
 use crate::decompressed::DecompressionLimit;
 use crate::{decompressed, files, json as json_text, say};
+
+/// The hint for a file without images that can be pruned.
+const IN_DATA: &str = "images in the middle of data, such as `include_bytes!`, are not pruned; `cargo offload inspect --search-data` \
+    lists them";
 use report::{PruneDocument, PruneReport};
 use tree::PrunedTree;
 
@@ -169,7 +175,9 @@ impl Pruner<'_> {
         match &done {
             Ok(None) if input.origin == Origin::Named => Err(wrong(
                 name,
-                &"no device images that can be pruned are in the zip file",
+                &format_args!(
+                    "no device images that can be pruned are in the zip file\nhint: {IN_DATA}"
+                ),
             )),
             _ => done,
         }
@@ -207,6 +215,9 @@ impl Pruner<'_> {
                 let text = format!("{}: {error}", terminal(name));
                 say::warning("cargo offload prune", &text);
                 return Ok(None);
+            }
+            Err(error) if matches!(error.problem, PruneProblem::NoImages) => {
+                return Err(wrong(name, &format_args!("{error}\nhint: {IN_DATA}")));
             }
             Err(error) => return Err(wrong(name, &decompressed::with_hint(&error))),
         };

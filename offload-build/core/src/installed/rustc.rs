@@ -50,7 +50,7 @@ pub struct Rustc {
     pub identity: String,
     /// The Cargo that runs this build script.
     pub cargo: PathBuf,
-    /// What of that Cargo also holds for a Cargo that it starts.
+    /// Options and settings of that Cargo which also hold for a Cargo that it starts.
     pub outer: OuterCargo,
     /// Variables that Cargo and its users set for this package, and that are not for a crate of kernels.
     pub removed: Vec<OsString>,

@@ -6,6 +6,7 @@ use super::choice::Recompression;
 use super::error::PruneProblem;
 use super::job::PruneJob;
 use super::pruned::{PruneCounts, PrunedUnit};
+use crate::container::elf::{Elf, SymbolPlace, SymbolTable};
 use crate::format::bytes::{Cursor, ReadAt};
 use crate::format::fatbin::{
     CompressedImage, FatbinCompression, FatbinCompressor, FatbinEntry, FatbinHeader, FatbinKind,
@@ -29,6 +30,23 @@ struct StoredImage<'a> {
     range: Range<u64>,
     /// The image, or the first of the group.
     entry: &'a FatbinEntry,
+}
+
+/// Tells whether a program may use an image: an ELF file that defines no function or variable has nothing for it. `limit` is the
+/// size up to which an image is unpacked.
+fn is_used<'d, R: ReadAt<'d>>(data: R, entry: &FatbinEntry, limit: u64) -> bool {
+    let mut unpacker = FatbinUnpacker::new(data, limit);
+    let Ok(image) = unpacker.image(entry) else {
+        return true;
+    };
+    let file = Elf::parse(image, 0..image.len() as u64);
+    let symbols = file.and_then(|file| file.symbols(SymbolTable::All));
+    symbols.map_or(true, |symbols| {
+        symbols.iter().any(|symbol| {
+            let is_defined = symbol.place != SymbolPlace::Undefined;
+            is_defined && (symbol.is_function() || symbol.is_object())
+        })
+    })
 }
 
 /// Returns the replacement of a fat binary: without the images that are removed, or with another compression.
@@ -67,7 +85,13 @@ pub(super) fn fatbin_unit<'d, R: ReadAt<'d>>(
             kept.push(StoredImage { range, entry });
         }
     }
-    if kept.is_empty() && !found.entries.is_empty() {
+    let limit = job.limit.memory();
+    if kept.is_empty()
+        && found
+            .entries
+            .iter()
+            .any(|entry| is_used(data, entry, limit))
+    {
         counts.empty += 1;
     }
     let (mut body, mut copied, mut place) = (Vec::new(), Vec::new(), start);

@@ -67,7 +67,8 @@ pub struct PruneCounts {
     pub kept: BTreeMap<String, (usize, u64)>,
     /// Number and bytes of removed images, unpacked, by target.
     pub removed: BTreeMap<String, (usize, u64)>,
-    /// Number of bundles and fat binaries without any image now; they remain, because the program registers them.
+    /// Number of bundles and fat binaries without any image now; they remain, because the program registers them. Fat binaries
+    /// whose images had no function or variable do not count.
     pub empty: usize,
     /// Number of bundles and fat binaries whose compression changed.
     pub recompressed: usize,

@@ -184,9 +184,13 @@ pub(crate) fn init(line: &InitLine, out: &mut impl Write) -> Result<(), CargoOff
             said.push(format!("Add to {script}:\n{}", indented(text)));
         }
     }
-    said.push(
-        "Add to the crate:\n    mod kernels {\n        include!(concat!(env!(\"OUT_DIR\"), \"/kernels.rs\"));\n    }".to_owned(),
-    );
+    // Cargo links what a build script names to the library, if there is one.
+    let roots = ["src/lib.rs", "src/main.rs"];
+    let root = roots.into_iter().find(|root| Path::new(root).is_file());
+    said.push(format!(
+        "Add to {}:\n    mod kernels {{\n        include!(concat!(env!(\"OUT_DIR\"), \"/kernels.rs\"));\n    }}",
+        root.unwrap_or("the crate")
+    ));
     writeln!(out, "{}", said.join("\n")).map_err(CargoOffloadError::unwritten)
 }
 
