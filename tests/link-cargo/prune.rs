@@ -545,6 +545,32 @@ fn refuses_what_it_cannot_prune_and_writes_nothing() {
         );
         pruned(&folder, &["--keep=gfx1100", output, "-o", "new"]);
     }
+    // Its size must not change if the program has it, in an instruction or behind a pointer.
+    let size = unit(1).len();
+    folder.write(
+        "sized.c",
+        format!(
+            "{both}const char *used(unsigned long *size) {{ *size = {size}; return unit_one; }}\n"
+        ),
+    );
+    folder.write(
+        "slice.c",
+        format!("{both}struct {{ const char *at; unsigned long size; }} used = {{ unit_one, {size} }};\n"),
+    );
+    let hidden = both.replace(
+        "unit_one[], ",
+        "unit_one[] __attribute__((visibility(\"hidden\"))), ",
+    );
+    assert_ne!(hidden, both);
+    let sized = std::fs::read_to_string(folder.path("sized.c")).unwrap();
+    folder.write("sized.c", sized.replace(&both, &hidden));
+    folder.write("got.c", sized);
+    for output in ["sized", "slice", "got"] {
+        let source = format!("{output}.c");
+        let compile = ["main.c", &source, "-fPIC", "-pie", "-s", "-o", output];
+        let all = [&compile[..], &["-Wa,-mrelax-relocations=no"]].concat();
+        cc(&folder, Path::new("cc"), &all);
+    }
     if let Some(compiler) = tool("qemu", &["aarch64-linux-gnu-gcc"]) {
         cc(
             &folder,
@@ -579,6 +605,21 @@ fn refuses_what_it_cannot_prune_and_writes_nothing() {
             "fixed",
             &["--keep=gfx1100"],
             "fixed: nothing points to the device code at offset 0x",
+        ),
+        (
+            "sized",
+            &["--keep=gfx1100"],
+            "sized: the program uses the device code at offset 0x",
+        ),
+        (
+            "got",
+            &["--keep=gfx1100"],
+            "got: the program uses the device code at offset 0x",
+        ),
+        (
+            "slice",
+            &["--keep=gfx1100"],
+            "slice: the program uses the device code at offset 0x",
         ),
         (
             "lea",

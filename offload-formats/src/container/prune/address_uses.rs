@@ -6,8 +6,11 @@
 //! | AArch64 | `adr`, and `adrp` with the `add` after it |
 //! | at a fixed address, x86-64 | `mov`, `cmp`, `push`, `add` or `sub` of the address |
 //! | at a fixed address | an aligned word of data with the address |
+//!
+//! A unit that stays where it is, and becomes smaller, may be used by its address alone. Code that has its size, too, would read
+//! what follows it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use object::elf;
@@ -40,45 +43,90 @@ const OVERLAP: u64 = 64;
 /// Instructions between `adrp` and its `add`.
 const NEAR: usize = 8;
 
-/// Returns the first of the units that move whose old address the program uses. The sections of units are at `own`, and `known`
-/// tells the offsets of words that are changed.
-pub(super) fn first<'d, R: ReadAt<'d>>(
-    data: R,
-    headers: &ElfHeaders,
-    units: &BTreeMap<u64, MovedUnit>,
-    own: &[Range<u64>],
-    known: &dyn Fn(u64) -> bool,
-) -> Option<MovedUnit> {
-    let unit = units.values().next()?;
-    let is_fixed = headers.file.file_type == elf::ET_EXEC.0;
-    let find = |address: u64| units.get(&address).copied();
-    let contents = headers.sections.iter();
-    let contents = contents.filter(|section| {
-        let is_own = own.iter().any(|range| range.contains(&section.address));
-        section.is_allocated() && HAS_POINTERS.contains(&section.kind) && !is_own
-    });
-    for section in contents {
-        let found = match (section.is_code(), headers.file.machine) {
-            (true, machine) if machine == elf::EM_AARCH64.0 => {
-                search(data, section, |code, start| in_aarch64(code, start, &find))
+/// The search in a file.
+#[derive(Clone, Copy)]
+pub(super) struct AddressUses<'a, R> {
+    pub data: R,
+    pub headers: &'a ElfHeaders,
+    /// Addresses of the sections of units.
+    pub own: &'a [Range<u64>],
+    /// Tells the offsets of words that are changed.
+    pub known: &'a dyn Fn(u64) -> bool,
+}
+
+impl<'d, R: ReadAt<'d>> AddressUses<'_, R> {
+    /// Returns the first of `units` whose old address the program uses.
+    pub(super) fn first(&self, units: &BTreeMap<u64, MovedUnit>) -> Option<MovedUnit> {
+        let unit = units.values().next()?;
+        let (data, headers) = (self.data, self.headers);
+        let is_fixed = headers.file.file_type == elf::ET_EXEC.0;
+        let find = |address: u64| units.get(&address).copied();
+        for section in self.sections() {
+            let found = match (section.is_code(), headers.file.machine) {
+                (true, machine) if machine == elf::EM_AARCH64.0 => {
+                    search(data, section, |code, start| in_aarch64(code, start, &find))
+                }
+                (true, _) => search(data, section, |code, start| {
+                    let fixed = || in_fixed_x86(code, &find);
+                    in_x86(code, start, &find).or_else(|| is_fixed.then(fixed).flatten())
+                }),
+                (false, _) if is_fixed => search(data, section, |words, start| {
+                    let offset = section.offset + (start - section.address);
+                    in_data(words, offset, &find, self.known)
+                }),
+                _ => Ok(None),
+            };
+            match found {
+                Ok(None) => {}
+                Ok(Some(unit)) => return Some(unit),
+                Err(Unreadable) => return Some(*unit),
             }
-            (true, _) => search(data, section, |code, start| {
-                let fixed = || in_fixed_x86(code, &find);
-                in_x86(code, start, &find).or_else(|| is_fixed.then(fixed).flatten())
-            }),
-            (false, _) if is_fixed => search(data, section, |words, start| {
-                let offset = section.offset + (start - section.address);
-                in_data(words, offset, &find, known)
-            }),
-            _ => Ok(None),
-        };
-        match found {
-            Ok(None) => {}
-            Ok(Some(unit)) => return Some(unit),
-            Err(Unreadable) => return Some(*unit),
         }
+        None
     }
-    None
+
+    /// Returns the first of `units`, which get another size, whose address and old size the program uses: those of a slice. The
+    /// global offset table points to those at `in_got`.
+    pub(super) fn first_with_size(
+        &self,
+        mut units: BTreeMap<u64, MovedUnit>,
+        in_got: &BTreeSet<u64>,
+    ) -> Option<MovedUnit> {
+        let mut pointed = in_got.iter().filter_map(|address| units.get(address));
+        if let Some(unit) = pointed.find(|unit| self.has_size(unit.old_size)) {
+            return Some(*unit);
+        }
+        while let Some(unit) = self.first(&units) {
+            if self.has_size(unit.old_size) {
+                return Some(unit);
+            }
+            units.retain(|_, other| other.offset != unit.offset);
+        }
+        None
+    }
+
+    /// Tells whether code has a number of 4 bytes; always true for AArch64, whose instructions have it in parts.
+    fn has_size(&self, size: u64) -> bool {
+        let Ok(size) = u32::try_from(size) else {
+            return true;
+        };
+        let size = size.to_le_bytes();
+        let look = |code: &[u8], _| code.windows(4).any(|bytes| bytes == size).then_some(());
+        let mut code = self.sections().filter(|section| section.is_code());
+        self.headers.file.machine == elf::EM_AARCH64.0
+            || code.any(|section| !matches!(search(self.data, section, look), Ok(None)))
+    }
+
+    /// Returns the sections of the program's own code and data.
+    fn sections(&self) -> impl Iterator<Item = &SectionHeader64> {
+        self.headers.sections.iter().filter(|section| {
+            let is_own = self
+                .own
+                .iter()
+                .any(|range| range.contains(&section.address));
+            section.is_allocated() && HAS_POINTERS.contains(&section.kind) && !is_own
+        })
+    }
 }
 
 /// A part of the file that cannot be read.

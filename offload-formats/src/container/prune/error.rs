@@ -116,7 +116,8 @@ pub enum PruneProblem {
         /// Offset of the unit.
         offset: u64,
     },
-    /// A bundle or fat binary that moves, and code or data refer to it by its address.
+    /// A bundle or fat binary that moves, and code or data refer to it by its address; or one that gets another size, and they
+    /// have its old size, too.
     UsedByAddress {
         /// Offset of the unit.
         offset: u64,
@@ -307,7 +308,8 @@ impl fmt::Display for PruneProblem {
             ),
             Self::UsedByAddress { offset } => write!(
                 f,
-                "the program uses the device code at offset {offset:#x} by its address, too, and it would move"
+                "the program uses the device code at offset {offset:#x} by its address or size, which would change\n\
+                 hint: where the program is built, fewer targets or `compress` make it smaller"
             ),
             Self::PackedRelocations { kind } => write!(
                 f,

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use object::elf;
 
-use super::address_uses::{self, MovedUnit, Unreadable, search};
+use super::address_uses::{AddressUses, MovedUnit, Unreadable, search};
 use super::elf_headers::{ElfHeaders, Relocation64, SectionHeader64, Symbol64, records};
 use super::error::PruneProblem;
 use crate::format::bytes::{Cursor, ReadAt};
@@ -61,6 +61,16 @@ impl AddressMap {
         }
     }
 
+    /// Returns the units that `is_wanted` chooses by their old address.
+    fn units_outside_of_tables(
+        &self,
+        is_wanted: impl Fn(u64, &MovedUnit) -> bool,
+    ) -> BTreeMap<u64, MovedUnit> {
+        let units = self.units.iter();
+        let units = units.filter(|(old, unit)| is_wanted(**old, unit) && !self.is_in_table(**old));
+        units.map(|(old, unit)| (*old, *unit)).collect()
+    }
+
     fn is_in_table(&self, address: u64) -> bool {
         self.tables.iter().any(|range| range.contains(&address))
     }
@@ -82,6 +92,8 @@ pub(super) fn pointers<'d, R: ReadAt<'d>>(
         words: Words::new(),
         found: BTreeSet::new(),
         relocated: BTreeSet::new(),
+        with_length: None,
+        in_got: BTreeSet::new(),
     };
     for section in &headers.sections {
         match elf::SectionType(section.kind) {
@@ -106,11 +118,21 @@ pub(super) fn pointers<'d, R: ReadAt<'d>>(
             offset: unit.offset,
         });
     }
-    let moved = map.units.iter();
-    let moved = moved.filter(|(old, unit)| unit.address != **old && !map.is_in_table(**old));
-    let moved = moved.map(|(address, unit)| (*address, *unit)).collect();
+    let moved = map.units_outside_of_tables(|old, unit| unit.address != old);
+    let resized =
+        map.units_outside_of_tables(|old, unit| unit.address == old && unit.size != unit.old_size);
     let known = |offset| finder.words.contains_key(&offset);
-    match address_uses::first(data, headers, &moved, &map.sections, &known) {
+    let uses = AddressUses {
+        data,
+        headers,
+        own: &map.sections,
+        known: &known,
+    };
+    let by_address = || {
+        let by_size = || uses.first_with_size(resized, &finder.in_got);
+        uses.first(&moved).or_else(by_size)
+    };
+    match finder.with_length.or_else(by_address) {
         Some(unit) => Err(PruneProblem::UsedByAddress {
             offset: unit.offset,
         }),
@@ -127,6 +149,10 @@ struct PointerFinder<'a, R> {
     found: BTreeSet<u64>,
     /// Addresses of words that relocations write.
     relocated: BTreeSet<u64>,
+    /// The first unit whose size changes and whose old size follows a pointer to it: a slice.
+    with_length: Option<MovedUnit>,
+    /// Old addresses of units to which the global offset table points: code uses them.
+    in_got: BTreeSet<u64>,
 }
 
 /// Offset of the addend in a relocation.
@@ -237,6 +263,7 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
                     if let Some(new) = self.map.target("relocation", addend)? {
                         self.found.insert(addend);
                         self.relocated.insert(address);
+                        self.look_for_length(address, addend);
                         self.words.insert(offset + ADDEND, new);
                         self.change_word(address, addend, new);
                     }
@@ -248,6 +275,7 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
                     if let Some(new) = new {
                         self.found.insert(target);
                         self.relocated.insert(address);
+                        self.look_for_length(address, target);
                         let addend = new.wrapping_sub(new_value.unwrap_or(value));
                         self.words.insert(offset + ADDEND, addend);
                     }
@@ -290,6 +318,26 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
         None
     }
 
+    /// Looks where a pointer to the unit at `address` is, and at the word after it.
+    fn look_for_length(&mut self, pointer: u64, address: u64) {
+        let Some(unit) = self.map.units.get(&address) else {
+            return;
+        };
+        let got = self
+            .headers
+            .find(".got")
+            .map(|index| self.headers.section(index));
+        if got.is_some_and(|got| got.addresses().contains(&pointer)) {
+            self.in_got.insert(address);
+        }
+        let next = pointer.checked_add(8);
+        let next = next.and_then(|next| self.headers.offset_of(next));
+        let is_length = next.is_some_and(|next| self.word(next) == Some(unit.old_size));
+        if is_length && unit.size != unit.old_size {
+            self.with_length.get_or_insert(*unit);
+        }
+    }
+
     /// Changes a word in the file if it has the old value: some linkers write it beside the relocation.
     fn change_word(&mut self, address: u64, old: u64, new: u64) {
         let Some(offset) = self.headers.offset_of(address) else {
@@ -326,6 +374,7 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
         if let Some(new) = self.map.target(what, old)? {
             self.found.insert(old);
             self.words.insert(offset, new);
+            self.look_for_length(address, old);
         }
         Ok(())
     }
