@@ -31,7 +31,8 @@ impl Context<'_> {
             None => Command::new("cc"),
         };
         if self.host.is_cross {
-            link = link.arg(format!("--target={}", self.host.triple));
+            let target = self.host.clang_target();
+            link = link.args(target.map(|target| format!("--target={target}")));
             // Without it clang takes the linker for that host when there is one, otherwise this machine's.
             if self.has_lld {
                 link = link.arg("-fuse-ld=lld");

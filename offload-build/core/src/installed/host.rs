@@ -3,7 +3,7 @@
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::installed::llvm::{Llvm, machine_of};
-use offload_formats_core::names::host::{DataHost, HostFormat, Machine, WindowsAbi};
+use offload_formats_core::names::host::{DataHost, HostFormat, Machine, WindowsAbi, clang_triple};
 use std::path::{Path, PathBuf};
 
 /// The host that programs are built for.
@@ -160,7 +160,7 @@ impl Host {
                 };
                 Some(format!("{}-pc-windows-{abi}", self.arch()))
             }
-            None => self.is_cross.then(|| self.triple.clone()),
+            None => self.is_cross.then(|| clang_triple(&self.triple)),
         }
     }
 
@@ -428,6 +428,15 @@ mod tests {
                 "",
                 "aarch64-unknown-linux-gnu",
                 Some(HostFormat::Elf(Machine::AARCH64)),
+                &["-fPIC"],
+                Some("stdc++"),
+                "libk.a",
+            ),
+            (
+                "riscv64gc-unknown-linux-gnu",
+                "",
+                "riscv64-unknown-linux-gnu",
+                None,
                 &["-fPIC"],
                 Some("stdc++"),
                 "libk.a",

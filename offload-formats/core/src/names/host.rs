@@ -19,6 +19,18 @@ pub const MACHINES: [(&str, Machine); 4] = [
     ("powerpc64le", Machine::POWERPC64LE),
 ];
 
+/// Returns a triple of Rust as clang spells it: Rust names the extensions of RISC-V in the architecture (`riscv64gc`).
+#[doc(hidden)]
+#[must_use]
+pub fn clang_triple(triple: &str) -> String {
+    let (arch, rest) = triple.split_once('-').unwrap_or((triple, ""));
+    let families = ["riscv64", "riscv32"];
+    match families.iter().find(|family| arch.starts_with(**family)) {
+        Some(family) => format!("{family}-{rest}"),
+        None => triple.to_owned(),
+    }
+}
+
 #[cfg(feature = "tools")]
 impl Machine {
     /// Returns the machine of a host; `None` if objects for it cannot be written.

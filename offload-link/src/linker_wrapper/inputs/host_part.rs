@@ -25,6 +25,7 @@ use offload_formats::format::bitcode;
 use offload_formats::format::bundle_text::Comment;
 use offload_formats::format::device_text::DeviceText;
 use offload_formats::format::magic::Magic;
+use offload_formats::names::host::clang_triple;
 
 use crate::files::scratch;
 use crate::linker_wrapper::error::LinkError;
@@ -256,8 +257,7 @@ impl Maker<'_> {
         let mut command = Command::new(clang.clang).arg("--no-default-config");
         let host = host::machine(arguments, inputs.host);
         if let Some(triple) = host::target(arguments, Some(host)) {
-            let triple = triple.replace("riscv64gc", "riscv64");
-            command = command.arg(format!("--target={triple}"));
+            command = command.arg(format!("--target={}", clang_triple(&triple)));
         }
         if arguments.position == Position::Driver {
             command = command.args(arguments.machine_flags());

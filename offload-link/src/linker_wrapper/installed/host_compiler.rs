@@ -7,6 +7,7 @@ use std::ffi::OsString;
 
 use offload_build::tools::Command;
 use offload_formats::container::elf::Machine;
+use offload_formats::names::host::clang_triple;
 
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::installed::programs;
@@ -31,12 +32,8 @@ pub(crate) fn find(
     let clang = search.clangs().into_iter().next();
     match (clang, triple) {
         (Some(llvm), triple) => {
-            let target = triple.map(|triple| {
-                OsString::from(format!(
-                    "--target={}",
-                    triple.replace("riscv64gc", "riscv64")
-                ))
-            });
+            let target =
+                triple.map(|triple| OsString::from(format!("--target={}", clang_triple(&triple))));
             Ok(Command::new(llvm.clang)
                 .arg("--no-default-config")
                 .args(target))

@@ -1,8 +1,8 @@
 //! Finishes the output of a relocatable link and marks it as finished.
 //!
 //! The object's own constructor registers its images and entries. So later links must not link the images again, nor
-//! register the entries: sections of offload binaries become ordinary ones, and the entry section gets a name without
-//! a table.
+//! register the entries: sections of offload binaries become ordinary ones of another name, and the entry section gets a
+//! name without a table.
 
 use std::fs;
 use std::ops::Range;
@@ -26,6 +26,9 @@ use crate::linker_wrapper::tool::Rules;
 /// Name of an entry section in a finished object. The table is named by the section's symbol and size, so two such
 /// sections in one program stay separate.
 const FINISHED: &str = ".offloading.entries";
+
+/// Name of a section of offload binaries in a finished object: lld joins no sections of one name and two types.
+const REGISTERED: &str = ".llvm.registered";
 
 /// Returns the command that corresponds to the work on the file at `path`. Under LLVM's name it is LLVM's, with the
 /// hash that LLVM prints before the file exists; otherwise it is the closest equivalent.
@@ -62,7 +65,7 @@ pub(crate) fn finish(path: &Path, tables: &mut [EntrySection]) -> Result<bool, L
         source,
     };
     let open = || Reading::source(path).map_err(|source| invalid(source.into()));
-    let mut found = Vec::new();
+    let (mut found, mut renamed) = (Vec::new(), Vec::new());
     let mut pieces = {
         let data = ReadCache::new(open()?);
         let range = 0..(&data).size().unwrap_or(0);
@@ -73,6 +76,9 @@ pub(crate) fn finish(path: &Path, tables: &mut [EntrySection]) -> Result<bool, L
                 .map_err(|source| invalid(source.into()))?;
             found.push(section.map_or(0, |section| section.size));
         }
+        let waiting = elf.find(OFFLOADING_SECTION);
+        let waiting = waiting.map_err(|source| invalid(source.into()))?;
+        renamed.extend(waiting.map(|_| (OFFLOADING_SECTION, REGISTERED)));
         vec![Piece::Copy { input: 0, range }]
     };
     let mut right = true;
@@ -87,10 +93,12 @@ pub(crate) fn finish(path: &Path, tables: &mut [EntrySection]) -> Result<bool, L
         let data = ReadCache::new(PieceSource::new(pieces.to_vec(), vec![open()?]));
         Ok((data, 0..pieces::size(pieces)))
     };
-    for table in tables.iter().filter(|table| table.size > 0) {
+    let tables = tables.iter().filter(|table| table.size > 0);
+    renamed.extend(tables.map(|table| (table.name, FINISHED)));
+    for (old, new) in renamed {
         let (data, range) = edited(&pieces)?;
-        let renamed = rename_section(&data, range, table.name, FINISHED)
-            .map_err(|source| invalid(source.into()))?;
+        let renamed =
+            rename_section(&data, range, old, new).map_err(|source| invalid(source.into()))?;
         pieces = pieces::replace_inputs(&renamed, &[&pieces]).expect("it renames these pieces");
     }
     let (data, range) = edited(&pieces)?;
