@@ -67,6 +67,10 @@ fn rejects_invalid_command_lines_with_status_2() {
         (&["offload", "archive"], "Usage: cargo offload archive"),
         (&["offload", "archive", "merge", "x=y"], "--out <FILE>"),
         (
+            &["offload", "archive", "merge", "--out", "x"],
+            "<TARGET=FILE>...",
+        ),
+        (
             &["offload", "prune", "--keep=sm80", "x", "-o", "y"],
             "not a processor; did you mean `sm_80`?",
         ),
@@ -105,6 +109,23 @@ fn makes_completions_and_manual_pages_of_every_command() {
         }
     }
     let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script.bash");
+    std::fs::write(&script, printed(&["offload", "completions", "bash"])).unwrap();
+    let ask = "source \"$0\"; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1))\n\
+               _cargo__offload \"$1\" \"${@: -1}\" \"${@: -2:1}\"; echo \"${COMPREPLY[*]}\"";
+    for (words, expected) in [
+        (&["insp"][..], "inspect"),
+        (&["inspect", "--ker"], "--kernels"),
+        (&["archive", "sp"], "split"),
+        (&["prune", "--ptx", "ke"], "keep"),
+        (&["completions", "el"], "elvish"),
+    ] {
+        let mut bash = Command::new("bash");
+        bash.args(["-c", ask]).arg(&script).arg("cargo-offload");
+        let output = bash.args(words).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text.trim(), expected, "{words:?}");
+    }
     let pages = folder.path().join("new/man1");
     printed(&["offload", "man", pages.to_str().unwrap()]);
     for name in &names {

@@ -745,6 +745,17 @@ fn adds_kernels_to_a_package() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("Cargo.toml: "), "{text}");
     assert!(text.contains("`cargo offload new`"), "{text}");
+    let mut new = cargo_offload(folder.path());
+    let output = new
+        .args(["new", "--offload-build", "/nonexistent", "unmade"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    let expected = "error: `--offload-build /nonexistent`: no such folder\n";
+    assert!(
+        text.contains(expected) && !folder.path().join("unmade").exists(),
+        "{text}"
+    );
 
     let mut new = Command::new(env!("CARGO"));
     new.args(["new", "--quiet", "app"])

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct SourceName {
     /// Name of its Rust module.
     pub(crate) module: String,
-    /// Path from the package, with `/`.
+    /// Path from the package, or from `OUT_DIR` with this word in front, with `/`.
     pub(crate) path: String,
 }
 
@@ -31,14 +31,18 @@ const TAKEN: [&str; 14] = [
     "_",
 ];
 
-/// Returns a name for each of `sources`: the file's name without its extension. Sources that share it get the names of
-/// their folders, too, and those that still share one get a number.
-pub(crate) fn source_names(root: &Path, sources: &[PathBuf]) -> Vec<SourceName> {
-    let paths: Vec<String> = sources
-        .iter()
-        .map(|path| path.strip_prefix(root).unwrap_or(path))
-        .map(|path| path.to_string_lossy().replace('\\', "/"))
-        .collect();
+/// Returns a name for each of `sources` of the package in `root`: the file's name without its extension. Sources that share it get
+/// the names of their folders, too, and those that still share one get a number. `out` is Cargo's `OUT_DIR`.
+pub(crate) fn source_names(root: &Path, out: &Path, sources: &[PathBuf]) -> Vec<SourceName> {
+    let shown = |path: &PathBuf| {
+        let (start, path) = match path.strip_prefix(out) {
+            // The same one wherever Cargo's target folder is.
+            Ok(inside) => ("OUT_DIR/", inside),
+            Err(_) => ("", path.strip_prefix(root).unwrap_or(path)),
+        };
+        format!("{start}{}", path.to_string_lossy().replace('\\', "/"))
+    };
+    let paths: Vec<String> = sources.iter().map(shown).collect();
     let longest = paths.iter().map(|path| parts(path).len()).max();
     let mut names: Vec<String> = paths.iter().map(|path| module_name(path, 1)).collect();
     for count in 2..=longest.unwrap_or(1) {
@@ -110,7 +114,8 @@ mod tests {
 
     fn modules(sources: &[&str]) -> Vec<String> {
         let sources = sources.iter().map(|path| Path::new("/p").join(path));
-        let names = source_names(Path::new("/p"), &sources.collect::<Vec<_>>());
+        let (root, out) = (Path::new("/p"), Path::new("/p/target/out"));
+        let names = source_names(root, out, &sources.collect::<Vec<_>>());
         names.into_iter().map(|name| name.module).collect()
     }
 
@@ -126,6 +131,17 @@ mod tests {
             modules(&words),
             ["kernel_", "r#match", "self_", "linked_", "Image_"]
         );
+    }
+
+    #[test]
+    fn shows_generated_sources_alike_in_all_folders() {
+        for out in ["/p/target/release/build/p-01/out", "/elsewhere/out"] {
+            let (root, out) = (Path::new("/p"), Path::new(out));
+            let sources = [out.join("made/k.cu"), root.join("k/l.cu")];
+            let names = source_names(root, out, &sources).into_iter();
+            let paths: Vec<String> = names.map(|name| name.path).collect();
+            assert_eq!(paths, ["OUT_DIR/made/k.cu", "k/l.cu"]);
+        }
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Context<'_> {
             parts: match module.images {
                 ImageSources::OfModule => vec![part(None)],
                 ImageSources::OfSource => {
-                    let names = source_names(self.root, &module.sources).into_iter();
+                    let names = source_names(self.root, self.out, &module.sources).into_iter();
                     names.map(|name| part(Some(name))).collect()
                 }
             },

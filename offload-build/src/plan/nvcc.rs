@@ -46,7 +46,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     };
     let (mut parts, mut linked) = (Vec::new(), None);
     if module.images == ImageSources::OfSource {
-        let names = source_names(context.root, &module.sources);
+        let names = source_names(context.root, context.out, &module.sources);
         for (name, object) in names.into_iter().zip(&objects) {
             parts.push(DescribedPart {
                 images: images(Some(name), object),

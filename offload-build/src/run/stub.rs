@@ -90,7 +90,8 @@ fn sources(
                 .collect(),
         }
     };
-    let names = source_names(&root, &module.sources);
+    let out = PathBuf::from(environment.required("OUT_DIR")?);
+    let names = source_names(&root, &out, &module.sources);
     Ok(names.into_iter().map(source).collect())
 }
 

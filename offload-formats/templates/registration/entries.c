@@ -5,7 +5,7 @@ struct entry_19 {
   __SIZE_TYPE__ size;
   __INT32_TYPE__ flags, data;
 };
-struct entry {
+struct __attribute__((aligned(8))) entry {
   __UINT64_TYPE__ reserved;
   __UINT16_TYPE__ version, kind;
   __UINT32_TYPE__ flags;

@@ -84,7 +84,8 @@ static void drop(void) { RUNTIME(UnregisterFatBinary)(handle); }
 __attribute__((constructor(101))) static void enroll(void) {
   handle = RUNTIME(RegisterFatBinary)(&wrapper);
   for (const struct table *t = tables; t->size; t++)
-    for (const char *at = t->first; (__SIZE_TYPE__)(t->last - at) >= t->size && at < t->last; at += t->size) {
+    /* On hosts of 32 bits, padding is missing behind the last entry. */
+    for (const char *at = t->first; (__SIZE_TYPE__)(t->last - at + 7) >= t->size && at < t->last; at += t->size) {
       if (!t->kinds[0]) {
         const struct entry_19 *old = (const struct entry_19 *)at;
         struct entry e = {0, 0, 0, (__UINT32_TYPE__)old->flags, old->address, old->name, old->size,

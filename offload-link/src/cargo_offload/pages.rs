@@ -9,7 +9,7 @@ use offload_formats::escape::terminal;
 
 use super::error::CargoOffloadError;
 
-/// Prints a completion script for a shell.
+/// Prints a completion script for a shell, for command lines that begin with `cargo-offload`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -39,6 +39,13 @@ pub(super) fn completions(
     // The generator panics if it cannot write.
     let mut script = Vec::new();
     clap_complete::generate(line.shell, &mut command, "cargo-offload", &mut script);
+    if line.shell == Shell::Bash {
+        // clap_complete 4.6.11 looks for commands of a program with a hyphen under another name than it sets.
+        let text = String::from_utf8_lossy(&script);
+        script = text
+            .replace("cargo__subcmd__offload", "cargo__offload")
+            .into_bytes();
+    }
     out.write_all(&script).map_err(CargoOffloadError::unwritten)
 }
 

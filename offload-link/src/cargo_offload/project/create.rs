@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use offload_build::tools::Quoted;
+use offload_formats::escape::terminal;
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use crate::cargo_offload::error::CargoOffloadError;
@@ -101,7 +102,12 @@ struct SourceOption {
     offload_build: Option<String>,
 }
 
+fn is_url(source: &str) -> bool {
+    source.contains("://") || source.starts_with("git@")
+}
+
 pub(crate) fn new(line: &NewLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
+    line.source.check()?;
     let language = &line.language;
     let template = match (line.c, line.lib && language.is_openmp()) {
         (true, _) => &templates::C,
@@ -151,6 +157,7 @@ pub(crate) fn new(line: &NewLine, out: &mut impl Write) -> Result<(), CargoOfflo
 }
 
 pub(crate) fn init(line: &InitLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
+    line.source.check()?;
     let folder = Path::new("");
     let template = line.language.template();
     let mut manifest = Manifest::read(folder)?;
@@ -374,12 +381,24 @@ fn table<'t>(parent: &'t mut Table, name: &str) -> Option<&'t mut Table> {
 impl SourceOption {
     /// Returns the dependency on one of our crates that the option describes, with the features that the template wants. They
     /// lie beside each other.
+    /// Refuses a folder that is not there.
+    fn check(&self) -> Result<(), CargoOffloadError> {
+        let folder = self.offload_build.as_deref();
+        match folder.filter(|folder| !is_url(folder) && !Path::new(folder).is_dir()) {
+            None => Ok(()),
+            Some(folder) => Err(CargoOffloadError::new(format_args!(
+                "`--offload-build {}`: no such folder",
+                terminal(folder)
+            ))),
+        }
+    }
+
     fn item(&self, name: &str, wanted: &Item) -> Option<Item> {
         let source = self.offload_build.as_deref()?;
         if !is_ours(name) {
             return None;
         }
-        let is_url = source.contains("://") || source.starts_with("git@");
+        let is_url = is_url(source);
         let key = if is_url { "git" } else { "path" };
         let source = match is_url {
             true => source.to_owned(),

@@ -8,8 +8,8 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-use object::elf;
 use object::read::elf::FileHeader;
+use object::{Endian as _, elf};
 use offload_build::tools::Command;
 use offload_formats::container::elf::{
     Elf, OFFLOADING_SECTION, SHT_LLVM_OFFLOADING, rename_section,
@@ -121,14 +121,15 @@ pub(crate) fn remove(path: &Path) {
 fn close_sections<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<Vec<Piece>> {
     let header = data.read_at(0, size_of::<FileHeader64>() as u64)?;
     let header = FileHeader64::parse(header).ok()?;
-    let headers = header.e_shoff(header.endian().ok()?);
+    let endian = header.endian().ok()?;
+    let headers = header.e_shoff(endian);
     let elf = Elf::parse(data, range.clone()).ok()?;
     let waiting = elf
         .sections()
         .filter(|section| section.section_type == SHT_LLVM_OFFLOADING && !section.allocated());
     let changes = waiting.map(|section| {
         let at = headers + u64::from(section.index) * SECTION_HEADER + SH_TYPE;
-        (at, elf::SHT_PROGBITS.0.to_le_bytes().to_vec())
+        (at, endian.write_u32(elf::SHT_PROGBITS.0).to_vec())
     });
     Some(pieces::changed(range, changes.collect()))
 }
