@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::platform::os_string;
 
 /// First words of linker scripts. Other texts are not scripts: a compiler driver also has sources as inputs.
-const COMMANDS: [&[u8]; 17] = [
+const COMMANDS: [&[u8]; 27] = [
     b"INCLUDE",
     b"PROVIDE",
     b"PROVIDE_HIDDEN",
@@ -26,6 +26,21 @@ const COMMANDS: [&[u8]; 17] = [
     b"SECTIONS",
     b"PHDRS",
     b"MEMORY",
+    b"ASSERT",
+    b"HIDDEN",
+    b"FORCE_COMMON_ALLOCATION",
+    b"INHIBIT_COMMON_ALLOCATION",
+    b"FORCE_GROUP_ALLOCATION",
+    b"NOCROSSREFS",
+    b"NOCROSSREFS_TO",
+    b"LD_FEATURE",
+    b"MAP",
+    b"REGION_ALIAS",
+];
+
+/// Words after `#` in sources; other lines with it are comments of scripts.
+const DIRECTIVES: [&[u8]; 8] = [
+    b"include", b"define", b"undef", b"if", b"ifdef", b"ifndef", b"pragma", b"line",
 ];
 
 /// An input that a linker script names.
@@ -78,8 +93,9 @@ pub(crate) fn is_source(path: &Path) -> bool {
 pub(crate) fn inputs(text: &[u8]) -> Option<Vec<ScriptInput>> {
     let mut words = Words { rest: text };
     let mut word = words.next()?;
-    let starts = text.trim_ascii_start().starts_with(b";");
-    if starts || !COMMANDS.contains(&word) && !is_assignment(word, words.rest) {
+    let start = text.trim_ascii_start();
+    let is_other = start.starts_with(b";") || is_directive(start);
+    if is_other || !COMMANDS.contains(&word) && !is_assignment(word, words.rest) {
         return None;
     }
     let mut inputs = Vec::new();
@@ -126,6 +142,17 @@ fn roots(word: &[u8]) -> impl Iterator<Item = ScriptInput> {
     names.map(|name| ScriptInput::Root(os_string(name.to_vec())))
 }
 
+/// Tells whether a text begins with a line for C's preprocessor.
+fn is_directive(text: &[u8]) -> bool {
+    let Some(line) = text.strip_prefix(b"#") else {
+        return false;
+    };
+    let line = line.trim_ascii_start();
+    let size = line.iter().take_while(|byte| byte.is_ascii_alphabetic());
+    let (word, _) = line.split_at(size.count());
+    DIRECTIVES.contains(&word)
+}
+
 /// Tells whether `first` and `rest` begin with `symbol = value`, which no source of C does.
 fn is_assignment(first: &[u8], rest: &[u8]) -> bool {
     let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.$".contains(byte);
@@ -151,11 +178,13 @@ impl<'t> Iterator for Words<'t> {
         loop {
             let start = self.rest.iter().position(|byte| !is_separator(byte))?;
             self.rest = &self.rest[start..];
-            let Some(comment) = self.rest.strip_prefix(b"/*") else {
-                break;
+            let (comment, end): (_, &[u8]) = match self.rest {
+                [b'/', b'*', comment @ ..] => (comment, b"*/"),
+                [b'#', comment @ ..] => (comment, b"\n"),
+                _ => break,
             };
-            let end = comment.windows(2).position(|two| two == b"*/");
-            self.rest = end.map_or(&[][..], |end| &comment[end + 2..]);
+            let size = comment.windows(end.len()).position(|part| part == end);
+            self.rest = size.map_or(&[][..], |size| &comment[size + end.len()..]);
         }
         if let Some(quoted) = self.rest.strip_prefix(b"\"") {
             let size = quoted.iter().position(|byte| *byte == b'"')?;
@@ -232,6 +261,17 @@ mod tests {
                 ],
             ),
             ("_end=.;STARTUP(crt.o)", vec![file("crt.o")]),
+            (
+                "# Made by GROUP(x.a)\n#\nINPUT(a#b.o) # INPUT(y.a)\nGROUP(c.a)",
+                vec![file("a#b.o"), file("c.a")],
+            ),
+            (
+                "ASSERT(DEFINED(main), \"no main\") INPUT(a.o)",
+                vec![file("a.o")],
+            ),
+            ("FORCE_COMMON_ALLOCATION INPUT(a.o)", vec![file("a.o")]),
+            ("HIDDEN(z = 1);\nINPUT(a.o)", vec![file("a.o")]),
+            ("NOCROSSREFS(.a .b)\nINPUT(a.o)", vec![file("a.o")]),
         ] {
             let found = inputs(text.as_bytes()).map(|inputs| {
                 let inputs = inputs.into_iter();
@@ -250,6 +290,8 @@ mod tests {
             "int a = 1;",
             "=",
             "#include <a.h>\nINPUT(a)",
+            " # define A\nINPUT(a)",
+            "# nothing else",
         ] {
             assert_eq!(inputs(text.as_bytes()), None, "{text}");
         }
