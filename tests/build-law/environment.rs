@@ -34,24 +34,30 @@ const READS: [&str; 8] = [
 ];
 
 /// Words of the same shape that are no variables.
-const OTHERS: [&str; 20] = [
+const OTHERS: [&str; 26] = [
     "AS_NEEDED",
     "CARGO_REGISTR",
     "CUDA_VERSION",
     "DRY_RUN",
     "FAT_BINARY",
+    "FORCE_COMMON_ALLOCATION",
+    "FORCE_GROUP_ALLOCATION",
     "HIP_VERSION_MAJOR",
     "HIP_VERSION_MINOR",
     "IMG_LAST",
     "IMG_PTX",
+    "INHIBIT_COMMON_ALLOCATION",
     "LARGE_IMAGES",
+    "LD_FEATURE",
     "MAX_DECOMPRESSED_SIZE",
+    "NOCROSSREFS_TO",
     "OFK_HIP",
     "OFK_LAST",
     "OTHER_LIBRARIES",
     "OUTPUT_ARCH",
     "OUTPUT_FORMAT",
     "PROVIDE_HIDDEN",
+    "REGION_ALIAS",
     "RUNTIME_FOLDER",
     "SEARCH_DIR",
     "VERSION_NUMBERS",

@@ -101,7 +101,7 @@ fn links_a_library_of_kernels_by_find_package() {
         ),
         (
             "-DOFFLOAD_LINK=OFFLOAD_LINK-NOTFOUND",
-            "offload-link not found: install it (cargo install offload-link), or set OFFLOAD_LINK to its path",
+            "offload-link not found: install it (cargo install cargo-offload), or set OFFLOAD_LINK to its path",
         ),
     ] {
         fs::remove_file(place.path("bin/offload-link")).unwrap();

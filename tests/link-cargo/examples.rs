@@ -701,7 +701,7 @@ fn runs_the_script_for_ci() {
         let text = std::fs::read_to_string(folder.join(name)).unwrap();
         assert!(text.contains(packages), "{name}");
         assert!(text.contains("ci/build.sh"), "{name}");
-        assert!(text.contains("cargo install offload-link"), "{name}");
+        assert!(text.contains("cargo install cargo-offload"), "{name}");
     }
     if !ready() {
         return;

@@ -54,7 +54,7 @@ impl CargoCommand {
             }
             None => eprintln!(
                 "warning: `offload-link` is neither beside this program nor in PATH: Cargo's linker is used\n\
-                 hint: `cargo install offload-link` installs it"
+                 hint: `cargo install cargo-offload` installs it"
             ),
         }
         command.args(for_programs);

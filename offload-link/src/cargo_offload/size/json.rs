@@ -145,7 +145,7 @@ impl<'a> SizeDocument<'a> {
         });
         Self {
             schema: 1,
-            file: &file.name,
+            file: &file.path,
             size: file.size,
             device: file.device(),
             targets: targets.collect(),
@@ -202,7 +202,7 @@ impl<'a> SizedContainer<'a> {
 impl<'a> DiffDocument<'a> {
     pub(super) fn of(old: &'a MeasuredFile, new: &'a MeasuredFile) -> Self {
         let [one, two] = [old, new].map(|file| SizedFile {
-            file: &file.name,
+            file: &file.path,
             size: file.size,
             device: file.device(),
         });

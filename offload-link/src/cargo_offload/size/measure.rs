@@ -17,6 +17,8 @@ use super::duplicates::DuplicateImages;
 pub(super) struct MeasuredFile {
     /// Path for people.
     pub(super) name: String,
+    /// Path as given.
+    pub(super) path: String,
     /// Size of the file. Members of thin archives are other files, and count, too; members of zip files are in the file.
     pub(super) size: u64,
     pub(super) targets: BTreeMap<String, ImageSizes>,
@@ -105,6 +107,7 @@ impl MeasuredFile {
         let sizes = files.map(|part| part.size);
         let mut file = Self {
             name: terminal(input.name.as_path()).to_string(),
+            path: input.name.to_string_lossy().into_owned(),
             size: sizes.fold(0, u64::saturating_add),
             targets: BTreeMap::new(),
             containers: Vec::new(),

@@ -17,7 +17,7 @@ find_program(OFFLOAD_LINK offload-link)
 if(NOT OFFLOAD_LINK)
   set(@NAME@_FOUND FALSE)
   set(@NAME@_NOT_FOUND_MESSAGE
-    "offload-link not found: install it (cargo install offload-link), or set OFFLOAD_LINK to its path")
+    "offload-link not found: install it (cargo install cargo-offload), or set OFFLOAD_LINK to its path")
   return()
 endif()
 
