@@ -34,7 +34,7 @@ const READS: [&str; 8] = [
 ];
 
 /// Words of the same shape that are no variables.
-const OTHERS: [&str; 26] = [
+const OTHERS: [&str; 27] = [
     "AS_NEEDED",
     "CARGO_REGISTR",
     "CUDA_VERSION",
@@ -56,6 +56,7 @@ const OTHERS: [&str; 26] = [
     "OTHER_LIBRARIES",
     "OUTPUT_ARCH",
     "OUTPUT_FORMAT",
+    "OVERWRITE_SECTIONS",
     "PROVIDE_HIDDEN",
     "REGION_ALIAS",
     "RUNTIME_FOLDER",

@@ -565,11 +565,27 @@ fn refuses_what_it_cannot_prune_and_writes_nothing() {
     let sized = std::fs::read_to_string(folder.path("sized.c")).unwrap();
     folder.write("sized.c", sized.replace(&both, &hidden));
     folder.write("got.c", sized);
-    for output in ["sized", "slice", "got"] {
-        let source = format!("{output}.c");
-        let compile = ["main.c", &source, "-fPIC", "-pie", "-s", "-o", output];
-        let all = [&compile[..], &["-Wa,-mrelax-relocations=no"]].concat();
-        cc(&folder, Path::new("cc"), &all);
+    folder.write(
+        "rev.c",
+        format!("{both}struct {{ unsigned long size; const char *at; }} used = {{ {size}, unit_one }};\n"),
+    );
+    let pie = ["-fPIC", "-pie", "-Wa,-mrelax-relocations=no"];
+    for (source, flags, output) in [
+        ("sized.c", &pie[..], "sized"),
+        ("slice.c", &pie, "slice"),
+        ("rev.c", &pie, "rev"),
+        ("got.c", &pie, "got"),
+        ("got.c", &["-fPIC", "-shared"], "shared"),
+        ("slice.c", &["-fno-pie", "-no-pie"], "nopie"),
+    ] {
+        let compile = [&["main.c", source, "-s", "-o", output], flags].concat();
+        cc(&folder, Path::new("cc"), &compile);
+        let output = prune(&folder, &["--keep=gfx1100", output, "-o", "none"]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            said.contains(": the program uses the device code at offset 0x"),
+            "{source} {flags:?}: {said}"
+        );
     }
     if let Some(compiler) = tool("qemu", &["aarch64-linux-gnu-gcc"]) {
         cc(
@@ -577,6 +593,14 @@ fn refuses_what_it_cannot_prune_and_writes_nothing() {
             &compiler,
             &["main.c", "both.c", "-fPIE", "-pie", "-o", "adrp"],
         );
+        for (source, output) in [("sized.c", "sized64"), ("first.c", "first64")] {
+            let compile = ["main.c", source, "-fPIE", "-pie", "-O1", "-o", output];
+            cc(&folder, &compiler, &compile);
+        }
+        // The address alone may be used.
+        pruned(&folder, &["--keep=gfx1100", "first64", "-o", "new"]);
+        let output = prune(&folder, &["--keep=gfx1100", "sized64", "-o", "none"]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
         let output = prune(&folder, &["--keep=gfx1100", "adrp", "-o", "none"]);
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(
@@ -610,16 +634,6 @@ fn refuses_what_it_cannot_prune_and_writes_nothing() {
             "sized",
             &["--keep=gfx1100"],
             "sized: the program uses the device code at offset 0x",
-        ),
-        (
-            "got",
-            &["--keep=gfx1100"],
-            "got: the program uses the device code at offset 0x",
-        ),
-        (
-            "slice",
-            &["--keep=gfx1100"],
-            "slice: the program uses the device code at offset 0x",
         ),
         (
             "lea",

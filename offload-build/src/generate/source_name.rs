@@ -83,6 +83,7 @@ fn shared(names: &[String]) -> BTreeMap<String, usize> {
 
 /// Returns the folders and the file name of `path`, without the extension.
 fn parts(path: &str) -> Vec<&str> {
+    let path = path.strip_prefix("OUT_DIR/").unwrap_or(path);
     let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     if let Some(file) = parts.last_mut() {
         *file = file.rsplit_once('.').map_or(*file, |(stem, _)| stem);

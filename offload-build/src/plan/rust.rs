@@ -15,7 +15,7 @@ use offload_build_core::compile::rust::{self, COMPILER_BUILTINS, Sysroot};
 use offload_build_core::declare::module::{KernelCrate, Module, Target};
 use offload_build_core::files;
 use offload_build_core::installed::compilers::KernelLinker;
-use offload_build_core::installed::outer_cargo::settings;
+use offload_build_core::installed::outer_cargo::{self, settings};
 use offload_build_core::installed::rustc::Rustc;
 use offload_build_core::process::launcher::Start;
 use offload_formats::md5::Md5;
@@ -242,8 +242,10 @@ impl Context<'_> {
             key(&format!("{way}\0{}", sysroot.rustc.identity))
         ));
         // Their names are part of the environment: a new file is none that the last build read.
-        let started_in = sysroot.rustc.outer.settings_folder.as_deref();
-        let settings = settings(started_in.unwrap_or(self.root));
+        let mut settings = settings(self.root);
+        if let Some(folder) = &sysroot.rustc.outer.settings_folder {
+            settings.extend(outer_cargo::settings(folder));
+        }
         let environment = format!(
             "{}\n{}\n{settings:?}",
             self.variables, sysroot.rustc.identity

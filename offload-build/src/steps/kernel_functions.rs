@@ -112,8 +112,8 @@ impl KernelFunctions {
             false => Err(Error::new(format_args!(
                 "kernels for {}: LLVM {release} makes all `fetch_add`, `swap` and similar operations of 32 and 64 bits relaxed for NVIDIA GPUs, \
                  but another order is asked for in {}\n\
-                 hint: write `fence(Release)` before a `Relaxed` operation and `fence(Acquire)` after it \
-                 (`core::sync::atomic::fence`), or install clang {KEEPS_ORDER} or newer",
+                 hint: write `fence(Release)` before a `Relaxed` operation and `fence(Acquire)` after it, for `SeqCst` \
+                 `fence(SeqCst)` (`core::sync::atomic::fence`), or install clang {KEEPS_ORDER} or newer",
                 self.target,
                 names.collect::<Vec<_>>().join(", "),
             ))),

@@ -28,11 +28,10 @@ impl OuterCargo {
         };
         let words = words.map(|word| String::from_utf8_lossy(word).into_owned());
         let words: Vec<String> = words.collect();
-        // It installs other packages without the settings of the folder.
-        let is_elsewhere = words.iter().any(|word| word == "install")
-            && !words.iter().any(|word| word.starts_with("--path"));
+        // It takes the settings of the packages that it installs.
+        let mut commands = words.iter().filter(|word| !word.starts_with(['-', '+']));
         Self {
-            settings_folder: match is_elsewhere {
+            settings_folder: match commands.next().is_some_and(|word| word == "install") {
                 true => None,
                 false => settings_folder(package, &folder),
             },
@@ -55,11 +54,21 @@ pub fn settings(folder: &Path) -> Vec<PathBuf> {
     files.filter(|path| path.is_file()).collect()
 }
 
+/// Tells whether a file of settings replaces packages: those of the lock that belongs to a crate of kernels elsewhere must not change.
+#[cfg(target_os = "linux")]
+fn has_patches(file: &Path) -> bool {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let mut lines = text
+        .lines()
+        .map(|line| line.trim_start_matches(['[', ' ', '\t']));
+    lines.any(|line| line.starts_with("patch"))
+}
+
 /// Returns a folder with the settings of `outer`, if `package` has others; the same one for all folders with these settings.
 #[cfg(target_os = "linux")]
 fn settings_folder(package: &Path, outer: &Path) -> Option<PathBuf> {
     let found = settings(outer);
-    if found == settings(package) {
+    if found == settings(package) || found.iter().any(|file| has_patches(file)) {
         return None;
     }
     let nearest = found.first().and_then(|path| path.ancestors().nth(2));
@@ -133,5 +142,8 @@ mod tests {
         std::fs::write(at("app/inside/.cargo/config.toml"), "").unwrap();
         assert_eq!(folder("app/inside", "app"), Some(at("app")));
         assert_eq!(folder("app", "library"), Some(PathBuf::from("/")));
+        let patch = "[ patch.crates-io ]\nx = { path = \"x\" }\n";
+        std::fs::write(at("app/.cargo/config.toml"), patch).unwrap();
+        assert_eq!(folder("library", "app"), None);
     }
 }

@@ -105,16 +105,19 @@ impl<'d, R: ReadAt<'d>> AddressUses<'_, R> {
         None
     }
 
-    /// Tells whether code has a number of 4 bytes; always true for AArch64, whose instructions have it in parts.
+    /// Tells whether the program has a number: in an instruction, or in an aligned word of data.
     fn has_size(&self, size: u64) -> bool {
-        let Ok(size) = u32::try_from(size) else {
-            return true;
-        };
-        let size = size.to_le_bytes();
-        let look = |code: &[u8], _| code.windows(4).any(|bytes| bytes == size).then_some(());
-        let mut code = self.sections().filter(|section| section.is_code());
-        self.headers.file.machine == elf::EM_AARCH64.0
-            || code.any(|section| !matches!(search(self.data, section, look), Ok(None)))
+        let machine = self.headers.file.machine;
+        self.sections().any(|section| {
+            let found = match (section.is_code(), machine) {
+                (true, machine) if machine == elf::EM_AARCH64.0 => {
+                    search(self.data, section, |code, _| number_in_aarch64(code, size))
+                }
+                (true, _) => search(self.data, section, |code, _| number_in_x86(code, size)),
+                (false, _) => search(self.data, section, |words, _| number_in_data(words, size)),
+            };
+            !matches!(found, Ok(None))
+        })
     }
 
     /// Returns the sections of the program's own code and data.
@@ -176,6 +179,41 @@ fn in_fixed_x86<T>(code: &[u8], find: &impl Fn(u64) -> Option<T>) -> Option<T> {
         let with_memory = |distance| matches!(before(distance), Some(0xc7 | 0x81));
         (is_opcode || distances.any(with_memory)).then_some(found)
     })
+}
+
+fn number_in_x86(code: &[u8], number: u64) -> Option<()> {
+    let number = u32::try_from(number).ok()?.to_le_bytes();
+    code.windows(4).any(|bytes| bytes == number).then_some(())
+}
+
+fn number_in_data(words: &[u8], number: u64) -> Option<()> {
+    let number = number.to_le_bytes();
+    words
+        .chunks_exact(8)
+        .any(|word| word == number)
+        .then_some(())
+}
+
+/// Looks for `movz` or `movk` of the lower half, with one of the upper half near it.
+fn number_in_aarch64(code: &[u8], number: u64) -> Option<()> {
+    let number = u32::try_from(number).ok()?;
+    let half = |shift: u32| (number >> (16 * shift)) & 0xffff;
+    // Both have a bit for the size of the register, `movk` has one more; the half and its number follow.
+    let moves = |word: u32, shift: u32| {
+        word & 0x5fe0_0000 == 0x5280_0000 | (shift << 21) && (word >> 5) & 0xffff == half(shift)
+    };
+    let words: Vec<u32> = code
+        .chunks_exact(4)
+        .map(|word| u32::from_le_bytes(word.try_into().unwrap_or_default()))
+        .collect();
+    let has = |words: &[u32], shift: u32| {
+        half(shift) == 0 || words.iter().any(|word| moves(*word, shift))
+    };
+    let count = words.len().clamp(1, NEAR);
+    let found = words
+        .windows(count)
+        .any(|near| has(near, 0) && has(near, 1));
+    (number != 0 && found).then_some(())
 }
 
 fn in_data<T>(

@@ -283,6 +283,7 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
                 RelocationKind::Symbol => {
                     if self.map.target("relocation", value)?.is_some() {
                         self.found.insert(value);
+                        self.look_for_length(address, value);
                     }
                 }
                 RelocationKind::Other => {
@@ -318,7 +319,7 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
         None
     }
 
-    /// Looks where a pointer to the unit at `address` is, and at the word after it.
+    /// Looks where a pointer to the unit at `address` is, and at the words around it.
     fn look_for_length(&mut self, pointer: u64, address: u64) {
         let Some(unit) = self.map.units.get(&address) else {
             return;
@@ -330,9 +331,10 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
         if got.is_some_and(|got| got.addresses().contains(&pointer)) {
             self.in_got.insert(address);
         }
-        let next = pointer.checked_add(8);
-        let next = next.and_then(|next| self.headers.offset_of(next));
-        let is_length = next.is_some_and(|next| self.word(next) == Some(unit.old_size));
+        let words = [pointer.checked_sub(8), pointer.checked_add(8)];
+        let offsets = words.into_iter().flatten();
+        let mut offsets = offsets.filter_map(|word| self.headers.offset_of(word));
+        let is_length = offsets.any(|offset| self.word(offset) == Some(unit.old_size));
         if is_length && unit.size != unit.old_size {
             self.with_length.get_or_insert(*unit);
         }

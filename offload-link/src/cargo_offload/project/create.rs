@@ -379,8 +379,6 @@ fn table<'t>(parent: &'t mut Table, name: &str) -> Option<&'t mut Table> {
 }
 
 impl SourceOption {
-    /// Returns the dependency on one of our crates that the option describes, with the features that the template wants. They
-    /// lie beside each other.
     /// Refuses a folder that is not there.
     fn check(&self) -> Result<(), CargoOffloadError> {
         let folder = self.offload_build.as_deref();
@@ -393,6 +391,8 @@ impl SourceOption {
         }
     }
 
+    /// Returns the dependency on one of our crates that the option describes, with the features that the template wants. They
+    /// lie beside each other.
     fn item(&self, name: &str, wanted: &Item) -> Option<Item> {
         let source = self.offload_build.as_deref()?;
         if !is_ours(name) {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::platform::os_string;
 
 /// First words of linker scripts. Other texts are not scripts: a compiler driver also has sources as inputs.
-const COMMANDS: [&[u8]; 27] = [
+const COMMANDS: [&[u8]; 29] = [
     b"INCLUDE",
     b"PROVIDE",
     b"PROVIDE_HIDDEN",
@@ -36,11 +36,8 @@ const COMMANDS: [&[u8]; 27] = [
     b"LD_FEATURE",
     b"MAP",
     b"REGION_ALIAS",
-];
-
-/// Words after `#` in sources; other lines with it are comments of scripts.
-const DIRECTIVES: [&[u8]; 8] = [
-    b"include", b"define", b"undef", b"if", b"ifdef", b"ifndef", b"pragma", b"line",
+    b"OVERWRITE_SECTIONS",
+    b"OPTION",
 ];
 
 /// An input that a linker script names.
@@ -93,9 +90,8 @@ pub(crate) fn is_source(path: &Path) -> bool {
 pub(crate) fn inputs(text: &[u8]) -> Option<Vec<ScriptInput>> {
     let mut words = Words { rest: text };
     let mut word = words.next()?;
-    let start = text.trim_ascii_start();
-    let is_other = start.starts_with(b";") || is_directive(start);
-    if is_other || !COMMANDS.contains(&word) && !is_assignment(word, words.rest) {
+    let starts = text.trim_ascii_start().starts_with(b";");
+    if starts || !COMMANDS.contains(&word) && !is_assignment(word, words.rest) {
         return None;
     }
     let mut inputs = Vec::new();
@@ -142,17 +138,6 @@ fn roots(word: &[u8]) -> impl Iterator<Item = ScriptInput> {
     names.map(|name| ScriptInput::Root(os_string(name.to_vec())))
 }
 
-/// Tells whether a text begins with a line for C's preprocessor.
-fn is_directive(text: &[u8]) -> bool {
-    let Some(line) = text.strip_prefix(b"#") else {
-        return false;
-    };
-    let line = line.trim_ascii_start();
-    let size = line.iter().take_while(|byte| byte.is_ascii_alphabetic());
-    let (word, _) = line.split_at(size.count());
-    DIRECTIVES.contains(&word)
-}
-
 /// Tells whether `first` and `rest` begin with `symbol = value`, which no source of C does.
 fn is_assignment(first: &[u8], rest: &[u8]) -> bool {
     let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.$".contains(byte);
@@ -162,6 +147,11 @@ fn is_assignment(first: &[u8], rest: &[u8]) -> bool {
         after => after.unwrap_or_default(),
     };
     let is_name = name > 0 && !first[0].is_ascii_digit();
+    let operators: [&[u8]; 8] = [b"+", b"-", b"*", b"/", b"&", b"|", b"<<", b">>"];
+    let value = operators
+        .iter()
+        .find_map(|operator| rest.strip_prefix(*operator));
+    let rest = value.unwrap_or(rest);
     is_name && rest.starts_with(b"=") && !rest.starts_with(b"==")
 }
 
@@ -192,7 +182,7 @@ impl<'t> Iterator for Words<'t> {
             return Some(&quoted[..size]);
         }
         let is_bracket = |byte: &u8| b"(){}".contains(byte);
-        let ends = |byte: &u8| is_separator(byte) || is_bracket(byte) || *byte == b'"';
+        let ends = |byte: &u8| is_separator(byte) || is_bracket(byte) || b"\"#".contains(byte);
         let size = match self.rest.iter().position(ends) {
             Some(0) => 1,
             size => size.unwrap_or(self.rest.len()),
@@ -262,8 +252,8 @@ mod tests {
             ),
             ("_end=.;STARTUP(crt.o)", vec![file("crt.o")]),
             (
-                "# Made by GROUP(x.a)\n#\nINPUT(a#b.o) # INPUT(y.a)\nGROUP(c.a)",
-                vec![file("a#b.o"), file("c.a")],
+                "# Made by GROUP(x.a)\n# include more\nINPUT(a.o# note\n) # INPUT(y.a)\nGROUP(c.a)",
+                vec![file("a.o"), file("c.a")],
             ),
             (
                 "ASSERT(DEFINED(main), \"no main\") INPUT(a.o)",
@@ -271,6 +261,7 @@ mod tests {
             ),
             ("FORCE_COMMON_ALLOCATION INPUT(a.o)", vec![file("a.o")]),
             ("HIDDEN(z = 1);\nINPUT(a.o)", vec![file("a.o")]),
+            ("x += 1; INPUT(a.o)", vec![file("a.o")]),
             ("NOCROSSREFS(.a .b)\nINPUT(a.o)", vec![file("a.o")]),
         ] {
             let found = inputs(text.as_bytes()).map(|inputs| {
@@ -289,8 +280,7 @@ mod tests {
             "a == b",
             "int a = 1;",
             "=",
-            "#include <a.h>\nINPUT(a)",
-            " # define A\nINPUT(a)",
+            "#include <a.h>\nint a;",
             "# nothing else",
         ] {
             assert_eq!(inputs(text.as_bytes()), None, "{text}");

@@ -53,10 +53,11 @@ pub(crate) fn find(
         let Some(folder) = file.parent().map(Path::to_owned) else {
             continue;
         };
+        let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
         let loader = loader.get_or_insert_with(loader_folders);
         let known = |item: &Item| matches!(item, Item::Rpath(dir) if *dir == *folder.as_os_str());
         let on_line = arguments.items.iter().any(known);
-        if !loader.contains(&folder) && !on_line && !found.contains(&folder) {
+        if !loader.contains(&real) && !on_line && !found.contains(&folder) {
             found.push(folder);
         }
     }
@@ -64,12 +65,12 @@ pub(crate) fn find(
 }
 
 /// Returns the library of which `offload-build` made this copy in Cargo's target folder, where it may be gone when the program runs.
+/// Links stay as they are: the loader finds the names beside them.
 fn origin(copy: &Path) -> Option<PathBuf> {
     let mut note = copy.as_os_str().to_owned();
     note.push(".origin");
     let library = PathBuf::from(fs::read_to_string(note).ok()?);
-    let is_same = library.file_name() == copy.file_name() && library.is_file();
-    is_same.then_some(library)
+    library.is_file().then_some(library)
 }
 
 /// Returns the loader's folders with links resolved.

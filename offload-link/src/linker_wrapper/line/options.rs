@@ -300,8 +300,8 @@ pub(crate) const CC: &[Opt<Host>] = &[
     host(Host::Target, &["target"], Spelling::Separate),
     host(Host::Target, &["-target"], Spelling::Equal),
     host(Host::NoLibraries, &["nostdlib", "-no-standard-libraries"], Spelling::Flag),
-    host(Host::Xlinker, &["Xlinker"], Spelling::Separate),
-    host(Host::Xlinker, &["-for-linker"], Spelling::Value),
+    // `--for-linker=…` is read like `-Wl,…`.
+    host(Host::Xlinker, &["Xlinker", "-for-linker"], Spelling::Separate),
     host(Host::NoLink, &["c", "S", "E", "M", "MM", "fsyntax-only", "###", "-compile", "-assemble", "-preprocess", "-dependencies", "-user-dependencies", "-version", "-help", "dumpversion", "dumpmachine", "dumpfullversion", "print-search-dirs", "print-multi-os-directory", "print-sysroot", "print-libgcc-file-name"], Spelling::Flag),
     host(Host::NoLink, &["print-prog-name", "print-file-name"], Spelling::Equal),
     host(Host::Prefix, &["B"], Spelling::Letter),

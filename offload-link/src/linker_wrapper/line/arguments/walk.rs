@@ -141,17 +141,16 @@ impl Walk {
     fn driver(&mut self, tokens: &mut [Token], text: &OsStr, at: usize) -> Result<Edit, LinkError> {
         let edit = |keep| if keep { Edit::Keep } else { Edit::Drop };
         if let Some(xlinker) = self.xlinker.take() {
-            let kept = self.words(text, at)?;
-            if kept.as_deref() == Some(&[]) {
+            let kept = self.forwarded(text, text, at)?;
+            if matches!(kept, Edit::Drop) {
                 tokens[xlinker].edit = Edit::Drop;
-                return Ok(Edit::Drop);
             }
-            return match kept {
-                None => Ok(Edit::Keep),
-                Some(_) => Err(mixed(text)),
-            };
+            return Ok(kept);
         }
         if self.pending[Stream::Driver as usize].is_none() {
+            if let Some(word) = text.as_encoded_bytes().strip_prefix(b"--for-linker=") {
+                return self.forwarded(text, &platform::os_string(word.to_vec()), at);
+            }
             if let Some(list) = text.as_encoded_bytes().strip_prefix(b"-Wl,") {
                 let mut kept = Vec::new();
                 let mut all = true;
@@ -181,6 +180,15 @@ impl Walk {
             }
         }
         self.one(Stream::Driver, text, at).map(edit)
+    }
+
+    /// Parses the argument `word` that a driver passes to its linker as a whole, because of `text`.
+    fn forwarded(&mut self, text: &OsStr, word: &OsStr, at: usize) -> Result<Edit, LinkError> {
+        match self.words(word, at)?.as_deref() {
+            None => Ok(Edit::Keep),
+            Some([]) => Ok(Edit::Drop),
+            Some(_) => Err(mixed(text)),
+        }
     }
 
     /// Parses an argument that a driver passes to its linker, or what the response file has that it names. Returns the words

@@ -215,7 +215,27 @@ fn knows_every_option_of_every_release_among_a_drivers_arguments() {
         let line: Vec<&str> = xlinker.chain(["a.o"]).collect();
         let arguments = parse("offload-link", &line).unwrap();
         assert_eq!(render(&arguments), ["a.o"], "{line:?}");
+        let joined = words.iter().map(|word| format!("--for-linker={word}"));
+        let joined: Vec<String> = joined.chain(["a.o".to_owned()]).collect();
+        let line: Vec<&str> = joined.iter().map(String::as_str).collect();
+        let arguments = parse("offload-link", &line).unwrap();
+        assert_eq!(render(&arguments), ["a.o"], "{line:?}");
         assert!(class == Wrapper);
+    }
+}
+
+#[test]
+fn follows_options_that_a_driver_passes_on() {
+    for line in [
+        ["-Xlinker", "-r", "a.o"],
+        ["--for-linker", "-r", "a.o"],
+        ["--for-linker=-r", "-g", "a.o"],
+        ["-Wl,-r", "-g", "a.o"],
+    ] {
+        assert!(
+            parse("offload-link", &line).unwrap().relocatable,
+            "{line:?}"
+        );
     }
 }
 
