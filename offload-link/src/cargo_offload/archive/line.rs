@@ -67,6 +67,6 @@ pub(super) struct MergeLine {
     #[arg(long, value_name = "FILE")]
     pub(super) host: Option<PathBuf>,
     /// Archives of single targets, such as hip-amdgcn-amd-amdhsa--gfx90a=libk.a.
-    #[arg(value_name = "TARGET=FILE", required = true)]
+    #[arg(value_name = "TARGET=FILE", required_unless_present = "host")]
     pub(super) archives: Vec<String>,
 }
