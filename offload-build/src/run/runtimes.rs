@@ -19,6 +19,8 @@ pub(crate) enum Linking {
 /// Makes `place`, a folder below `OUT_DIR`, in which linkers find these libraries of `folder`, and nothing else that it holds.
 /// Modules of several languages have libraries in one such place.
 ///
+/// Beside each copy, `<file>.origin` has the path of its library, for the rpath that `offload-link` adds.
+///
 /// Linkers search it instead of `folder`, which may hold other libraries that are not the system's. Because it lies in
 /// the target folder, `cargo run` and `cargo test` add it to the loader's path, also for programs that only depend on
 /// this package. So if the loader does not find `folder` itself, the libraries are copied; otherwise
