@@ -2,6 +2,7 @@
 
 use crate::linker_support::{self as support, Project};
 use crate::support::Random;
+use std::fs;
 use std::process::Command;
 use support::{linkers, program, region};
 
@@ -646,6 +647,48 @@ fn foresees_what_linkers_load_of_random_archives() {
             // Other linkers leave undefined what only earlier archives have, and fail without the option that these links have.
             if name.starts_with("lld") {
                 assert_eq!(foreseen, loaded, "{}", shown());
+            }
+        }
+    }
+}
+
+/// Arguments by which the host linker alone gets `cb.o`.
+const UNSEEN: [&[&str]; 3] = [
+    &["-specs=hidden.specs"],
+    &["-Wl,-T,hidden.ld"],
+    &["-Wl,--undef=cb", "libcb.a"],
+];
+
+#[test]
+fn reports_device_code_of_files_that_only_the_host_linker_sees() {
+    let Some(project) = project() else { return };
+    project.write("hidden.specs", "*lib:\n+ cb.o\n\n");
+    plain(&project, "main", "int main(void) { return 0; }\n", &[]);
+    project.write(
+        "hidden.ld",
+        "SECTIONS { } INSERT AFTER .text\nINPUT(cb.o)\n",
+    );
+    project.compile("other.c", &region("other"), &[]);
+    let library = format!("-L{}", project.runtime.display());
+    let message = "program: has kernels of a file that this tool did not see";
+    // With device code of another file, and with none.
+    for seen in [&["other.o"][..], &[]] {
+        for unseen in UNSEEN {
+            for (option, is_program) in [
+                ("-Werror=dropped-image", false),
+                ("-Wno-error=dropped-image", true),
+            ] {
+                _ = fs::remove_file(project.path("program"));
+                let mut link = project.command(env!("CARGO_BIN_EXE_offload-link"));
+                link.args(["-o", "program", option, "main.o", &library])
+                    .args(unseen)
+                    .args(seen)
+                    .args(["-Wl,--no-as-needed", "-lomptarget", "-lomp"]);
+                let output = link.output().unwrap();
+                let text = support::text(&output.stderr);
+                assert!(text.contains(message), "{link:?}: {text}");
+                assert_eq!(output.status.success(), is_program, "{link:?}: {text}");
+                assert_eq!(project.path("program").exists(), is_program, "{link:?}");
             }
         }
     }

@@ -14,6 +14,8 @@ use crate::linker_wrapper::line::arguments::Arguments;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostEntries {
     pub tables: Vec<EntrySection>,
+    /// Tells for each unit of the inputs whether it was read.
+    pub units: Vec<bool>,
     /// An object needs the registration that only this tool makes.
     pub deferred: bool,
     /// Release of clang that made the first object with such a record.
@@ -66,7 +68,10 @@ impl HostEntries {
         linked: &[bool],
         arguments: &Arguments,
     ) -> Result<Self, LinkError> {
-        let mut found = Self::default();
+        let mut found = Self {
+            units: linked.to_vec(),
+            ..Self::default()
+        };
         let mut first = Vec::new();
         let mut hip_names = BTreeMap::new();
         for ((file, unit), linked) in inputs.units().zip(linked) {

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::linker_wrapper::error::LinkError;
+use crate::linker_wrapper::error::{self, LinkError};
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::options::LinkerOptions;
 use crate::options::response_file::Quoting;
@@ -79,6 +79,8 @@ pub(crate) struct Arguments {
     pub chosen_linker: Option<OsString>,
     /// `--target=` of the driver.
     pub target: Option<OsString>,
+    /// Set if the host linker reads inputs that this tool does not see.
+    pub unread_inputs: bool,
     /// Set if the command links nothing; this tool has no work then.
     pub no_link: bool,
     /// `-static`: no library is loaded at run time.
@@ -238,6 +240,14 @@ impl Arguments {
     pub(crate) fn is_by_rustc(&self) -> bool {
         let mut folders = self.library_dirs.iter();
         folders.any(|folder| rustc_target(folder).is_some())
+    }
+
+    /// Returns the title of the error about images that are not linked, or `None` if they are a warning.
+    pub(crate) fn error_if_dropped(&self) -> Option<&'static str> {
+        match self.options.dropped_image_is_error {
+            Some(is_error) => is_error.then_some(error::DROPPED),
+            None => self.is_by_rustc().then_some(error::DROPPED_UNDER_RUSTC),
+        }
     }
 
     /// Returns the quoting rules of the host's response files.

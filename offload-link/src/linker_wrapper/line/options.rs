@@ -192,6 +192,8 @@ pub(crate) enum Host {
     Xlinker,
     /// The command links nothing: `-c`, `-E`, `-S`, `-###`, and questions such as `--version`.
     NoLink,
+    /// A file that names inputs, which this tool does not read.
+    UnreadInputs,
     /// The next argument is a value, not an input.
     Value,
 }
@@ -235,14 +237,16 @@ pub(crate) const LD: &[Opt<Host>] = &[
     host(Host::StartGroup, &["start-group", "("], Spelling::Flag),
     host(Host::EndGroup, &["end-group", ")"], Spelling::Flag),
     host(Host::NoLink, &["version", "help"], Spelling::Flag),
-    host(Host::Value, &["T", "m", "z", "h", "y", "A", "c", "F", "f", "I", "P", "R", "Y", "a", "O", "C"], Spelling::Letter),
+    host(Host::UnreadInputs, &["T", "c", "Y"], Spelling::Letter),
+    host(Host::UnreadInputs, &["script", "default-script", "dT", "mri-script"], Spelling::Value),
+    host(Host::Value, &["m", "z", "h", "y", "A", "F", "f", "I", "P", "R", "a", "O", "C"], Spelling::Letter),
     host(Host::Value, &[
         "soname", "dynamic-linker", "plugin", "plugin-opt", "rpath-link", "Map", "version-script",
-        "dynamic-list", "script", "default-script", "dT", "oformat", "just-symbols", "auxiliary", "filter",
+        "dynamic-list", "oformat", "just-symbols", "auxiliary", "filter",
         "assert", "trace-symbol", "retain-symbols-file", "section-start", "Tbss", "Tdata", "Ttext", "Ttext-segment",
         "Trodata-segment", "Tldata-segment", "hash-style", "hash-size", "dependency-file", "image-base", "sort-section",
         "exclude-libs", "export-dynamic-symbol", "export-dynamic-symbol-list", "audit", "depaudit", "architecture",
-        "mri-script", "print-map-file", "spare-dynamic-tags", "task-link", "symbol-ordering-file",
+        "print-map-file", "spare-dynamic-tags", "task-link", "symbol-ordering-file",
         "call-graph-ordering-file", "thread-count", "mllvm", "flavor", "out-implib", "ignore-unresolved-symbol",
         "unresolved-symbols", "error-handling-script", "orphan-handling", "compress-debug-sections", "max-cache-size",
         "version-exports-section", "gpsize", "ctf-share-types", "keep-unique", "section-ordering-file", "icf-iterations",
@@ -308,12 +312,15 @@ pub(crate) const CC: &[Opt<Host>] = &[
     host(Host::Prefix, &["-prefix"], Spelling::Value),
     host(Host::InputLanguage, &["x"], Spelling::Letter),
     host(Host::InputLanguage, &["-language"], Spelling::Value),
-    host(Host::Value, &["T", "z", "I", "D", "U", "MF", "MT", "MQ", "G"], Spelling::Letter),
+    host(Host::UnreadInputs, &["T"], Spelling::Letter),
+    host(Host::UnreadInputs, &["specs", "-specs", "-config"], Spelling::Equal),
+    host(Host::UnreadInputs, &["-config"], Spelling::Separate),
+    host(Host::Value, &["z", "I", "D", "U", "MF", "MT", "MQ", "G"], Spelling::Letter),
     host(Host::Value, &[
         "Xclang", "Xpreprocessor", "Xassembler", "Xarch_host", "Xarch_device", "Xcuda-ptxas", "Xoffload-linker", "mllvm",
         "include", "imacros", "isystem", "idirafter", "iquote", "iprefix", "iwithprefix", "isysroot", "-param", "aux-info",
         "dumpbase", "dumpdir", "arch", "framework", "rpath", "install_name", "bundle_loader", "wrapper", "gcc-toolchain",
-        "MJ", "mthread-model", "include-pch", "serialize-diagnostics", "-serialize-diagnostics", "-config",
+        "MJ", "mthread-model", "include-pch", "serialize-diagnostics", "-serialize-diagnostics",
     ], Spelling::Separate),
     // Long names that are not the letter option with which they begin.
     host(Host::Value, &["export-dynamic", "emit-llvm", "undef"], Spelling::Flag),

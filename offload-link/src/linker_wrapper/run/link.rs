@@ -36,7 +36,7 @@ use crate::linker_wrapper::report::fates::{Fate, Report};
 use crate::linker_wrapper::report::shown::Shown;
 use crate::linker_wrapper::report::trace::Trace;
 use crate::linker_wrapper::run::packing::{self, Packing};
-use crate::linker_wrapper::run::{device_links, host_linker, override_image, relocatable};
+use crate::linker_wrapper::run::{device_links, host_linker, override_image, relocatable, unseen};
 use crate::linker_wrapper::temporaries::Temporaries;
 use crate::linker_wrapper::tool::{LLVM_NAME, Rules, tool_name};
 use crate::linker_wrapper::workplace::Workplace;
@@ -189,7 +189,7 @@ impl Link<'_> {
         let found: Vec<_> = jobs.iter().map(find).collect();
         let mut links = Vec::new();
         let mut reasons = Vec::new();
-        let if_dropped = self.error_if_dropped();
+        let if_dropped = arguments.error_if_dropped();
         // As LLVM's wrapper, which only shows commands of tools that are missing.
         let needs_all = self.is_llvm() && !self.actions.are_dry();
         for (job, tools) in jobs.into_iter().zip(found) {
@@ -226,17 +226,6 @@ impl Link<'_> {
                 Err(LinkError::NotLinked { title, reasons })
             }
             _ => Ok(links),
-        }
-    }
-
-    /// Returns the title of the error about images that cannot be linked, or `None` if they are a warning.
-    fn error_if_dropped(&self) -> Option<&'static str> {
-        match self.arguments.options.dropped_image_is_error {
-            Some(is_error) => is_error.then_some(error::DROPPED),
-            None => self
-                .arguments
-                .is_by_rustc()
-                .then_some(error::DROPPED_UNDER_RUSTC),
         }
     }
 
@@ -321,7 +310,12 @@ impl Link<'_> {
                 format!("the program gets an rpath to {folder}, where the runtime's libraries are")
             }));
         }
-        self.host_link(entries, &containers, &runtime, files, workplace)
+        let code = self.host_link(&mut entries, &containers, &runtime, files, workplace)?;
+        if code == 0 && !self.actions.are_dry() && !self.is_llvm() {
+            let warning = unseen::check(&self.arguments, &self.inputs, &entries, self.tool)?;
+            report.warnings.extend(warning);
+        }
+        Ok(code)
     }
 
     /// Tells whether the tool was started under LLVM's name.
@@ -446,7 +440,7 @@ impl Link<'_> {
 
     fn host_link(
         &self,
-        mut entries: HostEntries,
+        entries: &mut HostEntries,
         containers: &[Container],
         runtime: &[OsString],
         files: &Temporaries,
@@ -462,14 +456,14 @@ impl Link<'_> {
             .map_err(|source| LinkError::io("cannot read an image", source))?;
         let containers = in_memory.as_deref().unwrap_or(containers);
         let sycl = packing::sycl_entries(containers)?;
-        let (placement, mut flags) = self.placed(&entries, containers, &sycl, host)?;
+        let (placement, mut flags) = self.placed(entries, containers, &sycl, host)?;
         flags.extend_from_slice(runtime);
         // A second link is necessary if a relocatable link loaded other entries than expected.
         for _ in 0..2 {
             let mut objects = Vec::new();
             for container in containers {
                 let relocatable = arguments.relocatable;
-                registration::forms(&entries, container, &sycl, relocatable, |name, form| {
+                registration::forms(entries, container, &sycl, relocatable, |name, form| {
                     let way = Way::of(host, arguments, placement);
                     let form = (form, container.files.as_slice());
                     objects.push(self.registration(name, form, way, host, workplace)?);

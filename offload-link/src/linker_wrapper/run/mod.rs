@@ -9,3 +9,4 @@ pub(crate) mod packing;
 pub(crate) mod questions;
 pub(crate) mod relocatable;
 pub(crate) mod start;
+pub(crate) mod unseen;

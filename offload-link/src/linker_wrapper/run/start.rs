@@ -1,13 +1,13 @@
 //! Starts a link: answers a question, execs the host linker, or links device code.
 
 use offload_build::tools::{Command, with_code};
-use offload_formats::container::elf::Machine;
 use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 
 use offload_formats::names::OffloadKind;
 
 use crate::linker_wrapper::actions::Actions;
+use crate::linker_wrapper::choose::host_entries::HostEntries;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::{Inputs, Unreadable};
 use crate::linker_wrapper::installed::{self, rpath_folders};
@@ -16,7 +16,7 @@ use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::plan::runtime;
 use crate::linker_wrapper::report::trace::Trace;
 use crate::linker_wrapper::run::link::Link;
-use crate::linker_wrapper::run::{host_linker, questions};
+use crate::linker_wrapper::run::{host_linker, questions, unseen};
 use crate::linker_wrapper::temporaries::Temporaries;
 use crate::linker_wrapper::tool::{LLVM_NAME, tool_name};
 use crate::llvm_tool::print;
@@ -129,7 +129,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, LinkError> {
     let host_link = HostLink {
         arguments,
         linker,
-        host: inputs.host,
+        inputs,
         tool,
         actions,
         trace,
@@ -141,8 +141,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, LinkError> {
 struct HostLink<'a> {
     arguments: Arguments,
     linker: Command,
-    /// Machine of the first object.
-    host: Option<Machine>,
+    inputs: Inputs,
     tool: &'a OsStr,
     actions: Actions,
     trace: Trace,
@@ -161,7 +160,9 @@ impl HostLink<'_> {
             return Ok(0); // nothing to write, as in LLVM's tool
         }
         let flags = self.rpath();
-        if !actions.are_dry() && !self.trace.is_wanted() && !arguments.repacks() {
+        let becomes_linker =
+            !actions.are_dry() && !self.trace.is_wanted() && !self.may_load_unseen_files();
+        if becomes_linker && !arguments.repacks() {
             // The hot path: no file is written, and the process becomes the linker.
             let line = arguments.render(&[], &flags, |_| Err(LinkError::Recursion))?;
             let command = self.linker.args(line);
@@ -172,7 +173,7 @@ impl HostLink<'_> {
         let line = arguments.render(&[], &flags, |content| {
             actions.response_file(&files, content)
         })?;
-        let command = self.linker.args(line);
+        let command = self.linker.clone().args(line);
         actions.show(&command);
         if actions.are_dry() {
             return Ok(0);
@@ -182,7 +183,15 @@ impl HostLink<'_> {
         let status = host_linker::run(&command, quoting, &files)?;
         drop(phase);
         self.trace.write(&arguments.options)?;
-        Ok(host_linker::code(status))
+        let code = host_linker::code(status);
+        if code == 0 && self.may_load_unseen_files() {
+            unseen::check(arguments, &self.inputs, &HostEntries::default(), self.tool)?;
+        }
+        Ok(code)
+    }
+
+    fn may_load_unseen_files(&self) -> bool {
+        self.arguments.unread_inputs && tool_name(self.tool) != LLVM_NAME
     }
 
     /// Returns rpaths to runtimes, which registrations by packages call, too.
@@ -191,7 +200,7 @@ impl HostLink<'_> {
         if arguments.no_link || tool_name(self.tool) == LLVM_NAME {
             return Vec::new();
         }
-        let machine = host::machine(arguments, self.host);
+        let machine = host::machine(arguments, self.inputs.host);
         let folders = rpath_folders::find(&[OffloadKind::OPENMP], arguments, machine, &[]);
         runtime::rpaths(&folders, arguments.position)
     }

@@ -107,6 +107,7 @@ impl Arguments {
             relocatable: false,
             chosen_linker: None,
             target: None,
+            unread_inputs: false,
             no_link: false,
             compiles: false,
             all_static: false,

@@ -272,6 +272,8 @@ impl Walk {
             }
             (Stream::Linker, _) => find_ld(text),
         };
+        let is_unknown = found.is_none() && stream == Stream::Linker;
+        self.arguments.unread_inputs |= is_unknown && is_shortened(text);
         self.found(stream, found, at);
         Ok(true)
     }
@@ -352,6 +354,8 @@ impl Walk {
     }
 
     fn input_as(&mut self, text: &OsStr, load: Load, token: usize) {
+        // A path below GNU ld's sysroot.
+        self.arguments.unread_inputs |= text.as_encoded_bytes().starts_with(b"=");
         let item = match self.arguments.family == Family::Coff && is_library(text) {
             true => Item::Library {
                 name: text.to_owned(),
@@ -454,6 +458,7 @@ impl Walk {
             Host::Wrap => arguments.wrapped.push(value),
             Host::FuseLd | Host::LdPath => arguments.chosen_linker = Some(value),
             Host::Target => arguments.target = Some(value),
+            Host::UnreadInputs => arguments.unread_inputs = true,
             _ => {}
         }
     }
@@ -491,6 +496,16 @@ fn find_ld(text: &OsStr) -> Option<FoundOption<Host>> {
         false => Dashes::Either,
     };
     find(LD, text, dashes)
+}
+
+/// Tells whether GNU ld may take it for an option about inputs: it knows long options by any start of theirs.
+fn is_shortened(text: &OsStr) -> bool {
+    let bytes = text.as_encoded_bytes();
+    let name = bytes.strip_prefix(b"--").or(bytes.strip_prefix(b"-"));
+    let name = name.and_then(|name| name.split(|byte| *byte == b'=').next());
+    let about_inputs = LD.iter().filter(|row| row.id != Host::Value);
+    let mut names = about_inputs.flat_map(|row| row.names);
+    name.is_some_and(|name| name.len() > 2 && names.any(|full| full.as_bytes().starts_with(name)))
 }
 
 /// Excludes `-o` joined with a value: among the options of Microsoft's linkers, `-opt:ref` is not `-o`.
