@@ -1,5 +1,7 @@
 //! JSON in the form that every tool prints.
 
+use std::io::{self, Write};
+
 use serde::Serialize;
 
 /// Returns indented JSON with a line feed at the end.
@@ -7,4 +9,9 @@ pub(crate) fn text(value: &impl Serialize) -> String {
     // Fails only for maps whose keys are not strings and for handwritten `Serialize`; no value here has either.
     let text = serde_json::to_string_pretty(value).expect("derived values have string keys");
     text + "\n"
+}
+
+/// Writes a value like [`text`].
+pub(crate) fn write(value: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(text(value).as_bytes())
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::contents;
 use super::request::{From, Manner};
-use crate::llvm_tool::{LlvmToolError, Output, Sources, Style};
+use crate::llvm_tool::{LlvmToolError, Output, Sources};
 
 /// Returns the outputs in `folder`.
 pub(super) fn plan(
@@ -28,11 +28,8 @@ pub(super) fn plan(
             let Some(name) = names.find(|name| taken.insert(name.clone())) else {
                 break;
             };
-            outputs.push(Output {
-                path: folder.join(name),
-                pieces: entry.pieces(sources, bundle.member.as_deref())?,
-                style: Style::Plain,
-            });
+            let pieces = entry.pieces(sources, bundle.member.as_deref())?;
+            outputs.push(Output::plain(folder.join(name), pieces));
         }
     }
     Ok(outputs)

@@ -2,7 +2,7 @@
 //!
 //! | phase                                             | file                                     |
 //! |---------------------------------------------------|------------------------------------------|
-//! | parse the command line                            | `options.rs`, with `llvm_tool/options.rs` |
+//! | parse the command line                            | `options.rs`, with `options/llvm.rs`     |
 //! | check it, in LLVM's order                         | `request.rs`, `targets.rs`               |
 //! | open the input, find its bundles and their images | `contents.rs`, with `llvm_tool/sources.rs` |
 //! | plan the outputs, as pieces                       | `bundle.rs`, `unbundle.rs`, `archive.rs`, `extract.rs` |
@@ -183,7 +183,7 @@ fn reply(answer: Answer, started: &Started<'_>) -> String {
              referring to the same source file but different targets into a single \n\
              one. The resulting file can also be unbundled into different files by \n\
              this tool if -unbundle is provided.\n{}\n\
-             USAGE: {} [options]{}\n\nOPTIONS:\n{}{}",
+             USAGE: {} [options]{}\n\nOPTIONS:\n{}",
             if is_llvm(started) {
                 ""
             } else {
@@ -196,11 +196,6 @@ fn reply(answer: Answer, started: &Started<'_>) -> String {
                 ""
             } else {
                 " [<input file>...]"
-            },
-            if help == Answer::HelpList || help == Answer::HelpListHidden {
-                ""
-            } else {
-                "\n"
             },
             TABLE.help(help, LLVM_NAME, ("type", &types))
         ),

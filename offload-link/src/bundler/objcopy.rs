@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use offload_build::tools::Search;
+use offload_formats::container::object_bundle::BUNDLE_SECTION;
 
 /// Returns the path of `llvm-objcopy`, for printing.
 fn program() -> String {
@@ -21,8 +22,13 @@ pub(super) fn embed(ids: &[&str], inputs: &[PathBuf], host: usize, output: &Path
     let placeholder = std::env::temp_dir().join("clang-offload-bundler-000000.tmp");
     for (index, (id, input)) in ids.iter().zip(inputs).enumerate() {
         let file = if index == host { &placeholder } else { input };
-        words.push(format!("--add-section={PREFIX}{id}={}", file.display()));
-        words.push(format!("--set-section-flags={PREFIX}{id}=readonly,exclude"));
+        words.push(format!(
+            "--add-section={BUNDLE_SECTION}{id}={}",
+            file.display()
+        ));
+        words.push(format!(
+            "--set-section-flags={BUNDLE_SECTION}{id}=readonly,exclude"
+        ));
     }
     words.push("--".into());
     words.push(inputs[host].display().to_string());
@@ -36,14 +42,12 @@ pub(super) fn strip(input: &Path) -> String {
     line(&[
         program(),
         "--regex".into(),
-        format!("--remove-section={PREFIX}.*"),
+        format!("--remove-section={BUNDLE_SECTION}.*"),
         "--".into(),
         input.display().to_string(),
         output.display().to_string(),
     ])
 }
-
-const PREFIX: &str = "__CLANG_OFFLOAD_BUNDLE__";
 
 /// Joins the words, each in double quotes, for a shell.
 fn line(words: &[String]) -> String {

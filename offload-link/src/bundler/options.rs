@@ -41,24 +41,6 @@ pub(super) enum BundlerOption {
     Nothing,
 }
 
-const fn row(
-    id: BundlerOption,
-    name: &'static str,
-    takes: Takes,
-    help: &'static str,
-) -> Row<BundlerOption> {
-    Row::new(id, name, takes, help)
-}
-
-const fn ours(
-    id: BundlerOption,
-    name: &'static str,
-    takes: Takes,
-    help: &'static str,
-) -> Row<BundlerOption> {
-    Row::new(id, name, takes, help).listed(HelpGroup::Ours)
-}
-
 const TEXT: Takes = Takes::Text("string");
 const TEXTS: Takes = Takes::Texts("string");
 
@@ -66,34 +48,34 @@ const TEXTS: Takes = Takes::Texts("string");
 #[rustfmt::skip]
 pub(super) const TABLE: Table<BundlerOption> = Table {
     rows: &[
-        row(BundlerOption::Print, "###", Takes::Bool, "Print any external commands that are to be executed instead of actually executing them - for testing purposes."),
-        row(BundlerOption::AllowMissing, "allow-missing-bundles", Takes::Bool, "Create empty files if bundles are missing when unbundling."),
-        row(BundlerOption::Align, "bundle-align", Takes::Uint("uint"), "Alignment of bundle for binary files"),
-        row(BundlerOption::CheckArchive, "check-input-archive", Takes::Bool, "Check if input heterogeneous archive is valid in terms of TargetID rules."),
-        row(BundlerOption::Compress, "compress", Takes::Bool, "Compress output file when bundling."),
-        row(BundlerOption::Level, "compression-level", Takes::Int("n"), "Specify the compression level (integer)"),
-        row(BundlerOption::HipOpenmp, "hip-openmp-compatible", Takes::Bool, "Treat hip and hipv4 offload kinds as compatible with openmp kind, and vice versa."),
-        row(BundlerOption::Input, "input", TEXT, "Input file. Can be specified multiple times for multiple input files."),
-        row(BundlerOption::Inputs, "inputs", TEXTS, "[<input file>,...] (deprecated)"),
-        row(BundlerOption::List, "list", Takes::BoolOr(&["long", "json"]), "List bundle IDs in the bundled file."),
-        row(BundlerOption::Output, "output", TEXT, "Output file. Can be specified multiple times for multiple output files."),
-        row(BundlerOption::Outputs, "outputs", TEXTS, "[<output file>,...] (deprecated)"),
-        row(BundlerOption::Targets, "targets", TEXTS, "[<offload kind>-<target triple>,...]"),
-        row(BundlerOption::Type, "type", TEXT, TYPE_HELP),
-        row(BundlerOption::Unbundle, "unbundle", Takes::Bool, "Unbundle bundled file into several output files."),
-        row(BundlerOption::Verbose, "verbose", Takes::Bool, "Print debug information."),
-        ours(BundlerOption::Bundle, "bundle", Takes::Uint("n"), "Use only the n-th bundle of the input, counted from 0"),
-        ours(BundlerOption::Method, "compression-method", TEXT, "Compression method: zstd or zlib"),
-        ours(BundlerOption::ExtractAll, "extract-all", Takes::Text("dir"), "Write every image of the input to a file in <dir>, and print the files' names"),
-        ours(BundlerOption::Filter, "filter", TEXTS, "[<target ID>,...]: list or extract only images for these processors"),
+        Row::new(BundlerOption::Print, "###", Takes::Bool, "Print any external commands that are to be executed instead of actually executing them - for testing purposes."),
+        Row::new(BundlerOption::AllowMissing, "allow-missing-bundles", Takes::Bool, "Create empty files if bundles are missing when unbundling."),
+        Row::new(BundlerOption::Align, "bundle-align", Takes::Uint("uint"), "Alignment of bundle for binary files"),
+        Row::new(BundlerOption::CheckArchive, "check-input-archive", Takes::Bool, "Check if input heterogeneous archive is valid in terms of TargetID rules."),
+        Row::new(BundlerOption::Compress, "compress", Takes::Bool, "Compress output file when bundling."),
+        Row::new(BundlerOption::Level, "compression-level", Takes::Int("n"), "Specify the compression level (integer)"),
+        Row::new(BundlerOption::HipOpenmp, "hip-openmp-compatible", Takes::Bool, "Treat hip and hipv4 offload kinds as compatible with openmp kind, and vice versa."),
+        Row::new(BundlerOption::Input, "input", TEXT, "Input file. Can be specified multiple times for multiple input files."),
+        Row::new(BundlerOption::Inputs, "inputs", TEXTS, "[<input file>,...] (deprecated)"),
+        Row::new(BundlerOption::List, "list", Takes::BoolOr(&["long", "json"]), "List bundle IDs in the bundled file."),
+        Row::new(BundlerOption::Output, "output", TEXT, "Output file. Can be specified multiple times for multiple output files."),
+        Row::new(BundlerOption::Outputs, "outputs", TEXTS, "[<output file>,...] (deprecated)"),
+        Row::new(BundlerOption::Targets, "targets", TEXTS, "[<offload kind>-<target triple>,...]"),
+        Row::new(BundlerOption::Type, "type", TEXT, TYPE_HELP),
+        Row::new(BundlerOption::Unbundle, "unbundle", Takes::Bool, "Unbundle bundled file into several output files."),
+        Row::new(BundlerOption::Verbose, "verbose", Takes::Bool, "Print debug information."),
+        Row::ours(BundlerOption::Bundle, "bundle", Takes::Uint("n"), "Use only the n-th bundle of the input, counted from 0"),
+        Row::ours(BundlerOption::Method, "compression-method", TEXT, "Compression method: zstd or zlib"),
+        Row::ours(BundlerOption::ExtractAll, "extract-all", Takes::Text("dir"), "Write every image of the input to a file in <dir>, and print the files' names"),
+        Row::ours(BundlerOption::Filter, "filter", TEXTS, "[<target ID>,...]: list or extract only images for these processors"),
         // Only for help: no option's name contains `=`.
-        ours(BundlerOption::Nothing, "list=long|json", Takes::Bool, "List with sizes and offsets, as a table or as JSON"),
-        ours(BundlerOption::Llvm, "llvm", Takes::Text("release"), "Write the formats of this LLVM release: 19 to 23, or main; default 22"),
-        ours(BundlerOption::Limit, decompressed::OPTION, Takes::Text("size"), decompressed::HELP),
-        ours(BundlerOption::Threads, "threads", Takes::Uint("n"), "Number of compression threads; default: one for each processor"),
-        row(BundlerOption::Help, "h", Takes::Bool, "").listed(HelpGroup::Unlisted),
-        row(BundlerOption::Nothing, "print-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
-        row(BundlerOption::Nothing, "print-all-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
+        Row::ours(BundlerOption::Nothing, "list=long|json", Takes::Bool, "List with sizes and offsets, as a table or as JSON"),
+        Row::ours(BundlerOption::Llvm, "llvm", Takes::Text("release"), "Write the formats of this LLVM release: 19 to 23, or main; default 22"),
+        Row::ours(BundlerOption::Limit, decompressed::OPTION, Takes::Text("size"), decompressed::HELP),
+        Row::ours(BundlerOption::Threads, "threads", Takes::Uint("n"), "Number of compression threads; default: one for each processor"),
+        Row::new(BundlerOption::Help, "h", Takes::Bool, "").listed(HelpGroup::Unlisted),
+        Row::new(BundlerOption::Nothing, "print-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
+        Row::new(BundlerOption::Nothing, "print-all-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
     ],
     required: &["type"],
     positional: 0,
@@ -266,7 +248,7 @@ impl BundlerOptions {
                 })?;
             }
             BundlerOption::Limit => self.limit = Some(lossy()),
-            BundlerOption::Llvm => self.llvm = release_of(&text)?,
+            BundlerOption::Llvm => self.llvm = installation::of_option(&text)?,
             _ => {}
         }
         Ok(())
@@ -289,11 +271,6 @@ impl BundlerOptions {
             CompressedBundleVersion::V3
         })
     }
-}
-
-fn release_of(text: &OsStr) -> Result<LlvmRelease, LlvmToolError> {
-    let release = text.to_string_lossy().parse();
-    release.map_err(|error| LlvmToolError::new(format!("--llvm: {error}")))
 }
 
 #[cfg(test)]

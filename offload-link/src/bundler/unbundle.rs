@@ -14,7 +14,7 @@ use super::file_type::FileType;
 use super::objcopy;
 use super::request::{From, Manner};
 use super::targets::{Target, Targets};
-use crate::llvm_tool::{LlvmToolError, Output, Sources, Style};
+use crate::llvm_tool::{LlvmToolError, Output, Sources};
 
 /// Returns the pieces of each output.
 pub(super) fn plan(
@@ -35,11 +35,7 @@ pub(super) fn plan(
     }
     let images = images(&contents, targets, sources, manner)?;
     let outputs = images.into_iter().zip(outputs);
-    let outputs = outputs.map(|(pieces, path)| Output {
-        path: path.clone(),
-        pieces,
-        style: Style::Plain,
-    });
+    let outputs = outputs.map(|(pieces, path)| Output::plain(path.clone(), pieces));
     Ok(outputs.collect())
 }
 

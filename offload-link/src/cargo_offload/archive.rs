@@ -156,10 +156,8 @@ fn split(line: &SplitLine, out: &mut impl Write) -> Result<(), CargoOffloadError
         }
     }
     if let Some(folder) = &line.out {
-        let failed = |problem| {
-            CargoOffloadError::new(format_args!("{}: {problem}", terminal(folder.as_path())))
-        };
-        std::fs::create_dir_all(folder).map_err(failed)?;
+        let made = std::fs::create_dir_all(folder);
+        made.map_err(|problem| CargoOffloadError::of(folder, problem))?;
     }
     outputs::write(&planned, &sources).map_err(CargoOffloadError::new)?;
     for path in paths {

@@ -1,7 +1,7 @@
 //! `cargo offload compress` and `decompress`: bundles and fat binaries with another compression.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use offload_formats::container::decompression_limit::DecompressionLimit;
 use offload_formats::container::prune::{FatbinRecompression, PruneChoice, Recompression, prune};
@@ -19,7 +19,7 @@ use super::inputs::{InputLine, OpenInput};
 use super::limit_option::LimitOption;
 use super::prune::write;
 use super::text::{self, NAME};
-use crate::{decompressed, files, json as json_text};
+use crate::{decompressed, files, json};
 
 /// Compresses images for HIP and CUDA: files of bundles and fat binaries, and those in programs and libraries.
 ///
@@ -187,6 +187,17 @@ fn recompress(
     how: Recompression,
     out: &mut impl Write,
 ) -> Result<(), CargoOffloadError> {
+    let is_stream = |path: &Path| path == Path::new("-");
+    if options.output.as_deref().is_some_and(is_stream) {
+        return Err(CargoOffloadError::usage(
+            "`--output -`: the new file cannot be written to standard output, which has the report\nhint: name a file",
+        ));
+    }
+    if options.in_place && options.input.files.iter().any(|path| is_stream(path)) {
+        return Err(CargoOffloadError::usage(
+            "`--in-place`: standard input has no place\nhint: pass -o",
+        ));
+    }
     let is_single = matches!(&options.input.files[..], [file] if !file.is_dir());
     if options.output.is_some() && !is_single {
         return Err(CargoOffloadError::new(
@@ -204,9 +215,8 @@ fn recompress(
         Ok(())
     });
     if options.json {
-        let document = json_text::text(&RecompressDocument { schema: 1, files });
-        let written = out.write_all(document.as_bytes());
-        written.map_err(CargoOffloadError::unwritten)?;
+        let document = RecompressDocument { schema: 1, files };
+        json::write(&document, out).map_err(CargoOffloadError::unwritten)?;
     }
     done
 }
@@ -218,9 +228,7 @@ fn recompress_file(
     limit: DecompressionLimit,
 ) -> Result<RecompressedFile, CargoOffloadError> {
     let name = input.name.as_path();
-    let wrong = |problem: &dyn std::fmt::Display| {
-        CargoOffloadError::new(format_args!("{}: {problem}", terminal(name)))
-    };
+    let wrong = |problem: &dyn std::fmt::Display| CargoOffloadError::of(name, problem);
     let cache = ReadCache::new(input.reading.part(0..input.size));
     if how == Recompression::Decompress && Magic::at(&cache, 0..input.size) == Magic::Elf {
         return Err(wrong(

@@ -1,6 +1,9 @@
 //! Errors of `cargo offload`.
 
 use std::fmt;
+use std::path::Path;
+
+use offload_formats::escape::terminal;
 
 use crate::files::ReadFailure;
 
@@ -30,6 +33,11 @@ impl CargoOffloadError {
             message: problem.to_string(),
             report: ErrorReport::Print,
         }
+    }
+
+    /// Returns an error about a file or folder.
+    pub(super) fn of(path: &Path, problem: impl fmt::Display) -> Self {
+        Self::new(format_args!("{}: {problem}", terminal(path)))
     }
 
     /// Returns the error of an invalid command line.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::error::CargoOffloadError;
 use super::error_codes::{self, ErrorSection};
 use super::text::{Align, NAME, TextTable};
-use crate::json as json_text;
+use crate::json;
 
 /// Explains the code of a finding of `verify`, or of an error of a build or link, and what to do.
 #[derive(Debug, clap::Args)]
@@ -98,7 +98,7 @@ pub(super) fn run(line: &ExplainLine, out: &mut impl Write) -> Result<(), CargoO
             }
         });
         let codes = codes.collect();
-        out.write_all(json_text::text(&ExplainDocument { schema: 1, codes }).as_bytes())
+        json::write(&ExplainDocument { schema: 1, codes }, out)
     } else if line.code.is_some() {
         codes.iter().try_for_each(|code| explain(*code, out))
     } else {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use offload_formats::container::inventory::{ContainerData, ImageForm, PlacedImage};
@@ -18,7 +18,7 @@ use crate::cargo_offload::inputs;
 use crate::cargo_offload::kernels::FileKernels;
 use crate::cargo_offload::selection::SelectionOptions;
 use crate::cargo_offload::unpacker::{ImageUnpacker, is_unpacked};
-use crate::llvm_tool::{Output, Sources, Style, outputs};
+use crate::llvm_tool::{Output, Sources, outputs};
 use crate::say;
 
 /// Extracts device images to files.
@@ -83,7 +83,8 @@ pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoO
         let targets: Vec<String> = targets.into_iter().collect();
         return Err(line.selection.nothing(&name, &targets, line.find.hint()));
     }
-    std::fs::create_dir_all(&line.out).map_err(|problem| wrong(&line.out, &problem))?;
+    std::fs::create_dir_all(&line.out)
+        .map_err(|problem| CargoOffloadError::of(&line.out, &problem))?;
     outputs::write(&plan.outputs, &plan.sources).map_err(CargoOffloadError::new)?;
     for output in &plan.outputs {
         let path = terminal(output.path.as_path());
@@ -112,10 +113,6 @@ fn file_name(number: usize, digits: usize, placed: &PlacedImage<'_>) -> String {
     format!("{number:0digits$}-{target}.{extension}")
 }
 
-fn wrong(path: &Path, problem: &dyn std::fmt::Display) -> CargoOffloadError {
-    CargoOffloadError::new(format_args!("{}: {problem}", terminal(path)))
-}
-
 /// Outputs and what they are copied from.
 struct ExtractPlan {
     sources: Sources,
@@ -139,7 +136,7 @@ impl ExtractPlan {
         let unpacked = entry.filter(|entry| is_unpacked(entry));
         let failed = |problem: &dyn std::fmt::Display| {
             let place = image_text::place(placed);
-            wrong(&part.path, &format_args!("image at {place}: {problem}"))
+            CargoOffloadError::of(&part.path, format_args!("image at {place}: {problem}"))
         };
         let piece = match (placed.data(), unpacked) {
             (ContainerData::Packed(bundle), _) => Piece::Copy {
@@ -169,11 +166,7 @@ impl ExtractPlan {
                 range: image.range.clone(),
             },
         };
-        self.outputs.push(Output {
-            path,
-            pieces: vec![piece],
-            style: Style::Plain,
-        });
+        self.outputs.push(Output::plain(path, vec![piece]));
         Ok(())
     }
 

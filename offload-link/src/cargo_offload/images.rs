@@ -266,10 +266,9 @@ impl FileImages {
                 left = rest;
                 match bundle.unpack(&cache, bundle.uncompressed_size, &files::scratch()) {
                     Ok(bytes) => {
-                        let mut images = container.images.iter_mut();
-                        images
-                            .by_ref()
-                            .for_each(|image| image.identify(&bytes.open()));
+                        for image in &mut container.images {
+                            image.identify(&bytes.open());
+                        }
                     }
                     Err(problem) => {
                         let offset = bundle.range().start;

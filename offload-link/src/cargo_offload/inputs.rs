@@ -90,7 +90,7 @@ impl InputLine {
 
 /// Lists the regular files of a folder and its subfolders. Does not follow links, so that it ends.
 fn search(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), CargoOffloadError> {
-    let failed = |problem: io::Error| wrong(folder, &problem);
+    let failed = |problem: io::Error| CargoOffloadError::of(folder, &problem);
     let mut entries = fs::read_dir(folder)
         .and_then(Iterator::collect::<io::Result<Vec<_>>>)
         .map_err(failed)?;
@@ -120,9 +120,9 @@ fn is_standard_input(path: &Path) -> bool {
 
 fn open_file(path: &Path, origin: Origin) -> Result<OpenInput, CargoOffloadError> {
     let opened = Opened::open(path).and_then(|file| Ok((file.metadata()?, file)));
-    let (metadata, file) = opened.map_err(|problem| wrong(path, &problem))?;
+    let (metadata, file) = opened.map_err(|problem| CargoOffloadError::of(path, &problem))?;
     if !metadata.is_file() {
-        return Err(wrong(path, &"not a regular file"));
+        return Err(CargoOffloadError::of(path, "not a regular file"));
     }
     Ok(OpenInput {
         name: path.to_owned(),
@@ -135,7 +135,7 @@ fn open_file(path: &Path, origin: Origin) -> Result<OpenInput, CargoOffloadError
 /// Copies standard input to a temporary file, because images are read in any order.
 fn standard_input() -> Result<OpenInput, CargoOffloadError> {
     let name = Path::new("-");
-    let failed = |problem: io::Error| wrong(name, &problem);
+    let failed = |problem: io::Error| CargoOffloadError::of(name, &problem);
     let mut file: File = tempfile::tempfile().map_err(failed)?;
     let size = io::copy(&mut io::stdin().lock(), &mut file).map_err(failed)?;
     Ok(OpenInput {
@@ -144,8 +144,4 @@ fn standard_input() -> Result<OpenInput, CargoOffloadError> {
         reading: Reading::new(Opened::new(name, file, None)),
         size,
     })
-}
-
-fn wrong(path: &Path, problem: &dyn std::fmt::Display) -> CargoOffloadError {
-    CargoOffloadError::new(format_args!("{}: {problem}", terminal(path)))
 }

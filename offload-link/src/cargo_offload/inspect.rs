@@ -11,7 +11,7 @@ use crate::cargo_offload::find_options::FindOptions;
 use crate::cargo_offload::images::{self, FileImages};
 use crate::cargo_offload::inputs::{InputLine, Origin};
 use crate::cargo_offload::kernels::FileKernels;
-use crate::{files, json as json_text, say};
+use crate::{files, say};
 use json::InspectedFile;
 
 /// Shows the device images of files: containers, targets, kinds, sizes, offsets.
@@ -77,7 +77,7 @@ pub(super) fn run(line: &InspectLine, out: &mut impl Write) -> Result<(), CargoO
         }
     });
     let written = match line.json {
-        true => out.write_all(json_text::text(&json::InspectDocument::of(&inspected)).as_bytes()),
+        true => crate::json::write(&json::InspectDocument::of(&inspected), out),
         false => totals.print(without, out),
     };
     written.map_err(CargoOffloadError::unwritten)?;

@@ -28,13 +28,12 @@ impl FileKernels {
     /// Reads the kernels of all images. Images that cannot be read become problems of the file. Reads headers, symbols
     /// and notes; unpacks what is compressed, up to `limit` bytes at once.
     pub(super) fn read(found: &mut FileImages, limit: DecompressionLimit) -> Self {
-        let unpacker = ImageUnpacker::new(limit);
-        let mut reader = KernelReader { unpacker };
+        let mut unpacker = ImageUnpacker::new(limit);
         let (mut lists, mut problems) = (Vec::new(), Vec::new());
         for part in &found.parts {
             for placed in part.inventory.images() {
                 let number = lists.len();
-                let kernels = reader.kernels(part, &placed).unwrap_or_else(|problem| {
+                let kernels = read(&mut unpacker, part, &placed).unwrap_or_else(|problem| {
                     let target = image_text::target(&placed);
                     problems.push(format!("image {number} ({target}): {problem}"));
                     None
@@ -57,47 +56,43 @@ impl FileKernels {
     }
 }
 
-struct KernelReader {
-    unpacker: ImageUnpacker,
-}
-
-impl KernelReader {
-    fn kernels(
-        &mut self,
-        part: &FilePart,
-        placed: &PlacedImage<'_>,
-    ) -> Result<Option<Vec<Kernel>>, Box<dyn Error>> {
-        // A cache for each image: it keeps what it read.
-        let file = ReadCache::new(part.reading.part(0..part.size));
-        match placed.data() {
-            ContainerData::File => self.kernels_in(part, None, &file, placed.image),
-            ContainerData::Unpacked(bytes) => {
-                self.kernels_in(part, Some(bytes), &bytes.open(), placed.image)
-            }
-            ContainerData::Packed(bundle) => {
-                let bytes = self.unpacker.bundle_content(bundle, &file)?;
-                self.kernels_in(part, Some(&bytes), &bytes.open(), placed.image)
-            }
+/// Lists the kernels of an image; `None` if it is of a form that lists none.
+fn read(
+    unpacker: &mut ImageUnpacker,
+    part: &FilePart,
+    placed: &PlacedImage<'_>,
+) -> Result<Option<Vec<Kernel>>, Box<dyn Error>> {
+    let image = placed.image;
+    // A cache for each image: it keeps what it read.
+    let file = ReadCache::new(part.reading.part(0..part.size));
+    match placed.data() {
+        ContainerData::File => read_in(unpacker, part, None, &file, image),
+        ContainerData::Unpacked(bytes) => {
+            read_in(unpacker, part, Some(bytes), &bytes.open(), image)
+        }
+        ContainerData::Packed(bundle) => {
+            let bytes = unpacker.bundle_content(bundle, &file)?;
+            read_in(unpacker, part, Some(&bytes), &bytes.open(), image)
         }
     }
+}
 
-    fn kernels_in<'d, R: ReadAt<'d>>(
-        &mut self,
-        part: &FilePart,
-        unpacked: Option<&Unpacked>,
-        data: R,
-        image: &InventoryImage,
-    ) -> Result<Option<Vec<Kernel>>, Box<dyn Error>> {
-        let entry = image.fatbin_entry.as_ref();
-        Ok(match entry.filter(|entry| is_unpacked(entry)) {
-            Some(entry) => {
-                let bytes = self.unpacker.fatbin_image(part, unpacked, data, entry)?;
-                let whole = 0..bytes.len() as u64;
-                kernels_at(&bytes[..], whole, image.form)?
-            }
-            None => kernels_at(data, image.range.clone(), image.form)?,
-        })
-    }
+fn read_in<'d, R: ReadAt<'d>>(
+    unpacker: &mut ImageUnpacker,
+    part: &FilePart,
+    unpacked: Option<&Unpacked>,
+    data: R,
+    image: &InventoryImage,
+) -> Result<Option<Vec<Kernel>>, Box<dyn Error>> {
+    let entry = image.fatbin_entry.as_ref();
+    Ok(match entry.filter(|entry| is_unpacked(entry)) {
+        Some(entry) => {
+            let bytes = unpacker.fatbin_image(part, unpacked, data, entry)?;
+            let whole = 0..bytes.len() as u64;
+            kernels_at(&bytes[..], whole, image.form)?
+        }
+        None => kernels_at(data, image.range.clone(), image.form)?,
+    })
 }
 
 /// Lists the kernels of the image at a range; `None` if it is of a form that lists none.

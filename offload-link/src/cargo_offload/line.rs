@@ -9,8 +9,8 @@ use super::extract::ExtractLine;
 use super::inspect::InspectLine;
 use super::pages::{CompletionsLine, ManLine};
 use super::project::{
-    BuildLine, ConfigLine, DoctorLine, InitLine, InstallLine, NewLine, PlanLine, RunLine,
-    SchemaLine, TargetsLine, TestLine,
+    BuildLine, CargoOptions, ConfigLine, DoctorLine, InitLine, NewLine, PlanLine, SchemaLine,
+    TargetsLine,
 };
 use super::prune::PruneLine;
 use super::size::{DiffLine, SizeLine};
@@ -65,9 +65,29 @@ pub(super) enum CargoOffloadCommand {
     New(NewLine),
     Init(InitLine),
     Build(BuildLine),
-    Run(RunLine),
-    Test(TestLine),
-    Install(InstallLine),
+    /// Runs a program with Cargo, linked by offload-link.
+    ///
+    /// Shows the progress of device compiles. The exit status is Cargo's.
+    #[command(after_help = "\
+Examples:
+  cargo offload run --release
+  cargo offload run -p app -- --size 1000")]
+    Run(CargoOptions),
+    /// Runs tests with Cargo, linked by offload-link.
+    ///
+    /// Shows the progress of device compiles. The exit status is Cargo's.
+    #[command(after_help = "\
+Examples:
+  cargo offload test
+  cargo offload test --release -- --nocapture")]
+    Test(CargoOptions),
+    /// Installs programs with Cargo, linked by offload-link.
+    ///
+    /// Shows the progress of device compiles. The exit status is Cargo's.
+    #[command(after_help = "\
+Example:
+  cargo offload install --path .")]
+    Install(CargoOptions),
     Plan(PlanLine),
     Doctor(DoctorLine),
     Targets(TargetsLine),

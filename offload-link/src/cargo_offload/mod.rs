@@ -14,6 +14,8 @@
 //! | `prune.rs`       | `prune`: files without the images of some targets |
 //! | `project.rs`     | `new`, `init`, `build`, `run`, `test`, `install`, `plan`, `config`, `doctor`, `targets`, `schema`: a package, and the machine that builds it |
 //! | `selection.rs`   | options that select images |
+//! | `find_options.rs` | options of the commands that find images |
+//! | `target_name.rs` | names of targets on the command line |
 //! | `inputs.rs`      | input files: named ones, folders, standard input |
 //! | `images.rs`, `image_text.rs` | the images of an input, and facts about them for people |
 //! | `packed.rs`      | compressed members of zip files |
@@ -22,6 +24,7 @@
 //! | `kernels.rs`     | the kernels of an input's images |
 //! | `text.rs`        | numbers and tables for people |
 //! | `limit_option.rs` | an option of commands that unpack images |
+//! | `error.rs`       | errors |
 //! | `pages.rs`       | `completions`, `man` |
 
 mod archive;
@@ -109,9 +112,9 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<u8, CargoOfflo
         CargoOffloadCommand::New(line) => project::new(line, &mut out),
         CargoOffloadCommand::Init(line) => project::init(line, &mut out),
         CargoOffloadCommand::Build(line) => return project::build(line, &mut out),
-        CargoOffloadCommand::Run(line) => return project::run(line),
-        CargoOffloadCommand::Test(line) => return project::test(line),
-        CargoOffloadCommand::Install(line) => return project::install(line),
+        CargoOffloadCommand::Run(line) => return project::cargo("run", line),
+        CargoOffloadCommand::Test(line) => return project::cargo("test", line),
+        CargoOffloadCommand::Install(line) => return project::cargo("install", line),
         CargoOffloadCommand::Plan(line) => project::plan(line, &mut out),
         CargoOffloadCommand::Config(line) => project::config(line, &mut out),
         CargoOffloadCommand::Doctor(line) => project::doctor(line, &mut out),

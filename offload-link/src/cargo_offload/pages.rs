@@ -5,7 +5,6 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap_complete::Shell;
-use offload_formats::escape::terminal;
 
 use super::error::CargoOffloadError;
 
@@ -52,9 +51,7 @@ pub(super) fn completions(
 /// Writes a page for `cargo-offload` and one for each command.
 pub(super) fn man(line: &ManLine, command: clap::Command) -> Result<(), CargoOffloadError> {
     let folder = &line.folder;
-    let failed = |problem: std::io::Error| {
-        CargoOffloadError::new(format_args!("{}: {problem}", terminal(folder.as_path())))
-    };
+    let failed = |problem: std::io::Error| CargoOffloadError::of(folder, problem);
     std::fs::create_dir_all(folder).map_err(failed)?;
     let command = command
         .bin_name("cargo-offload")

@@ -9,9 +9,8 @@
 //! | `targets.rs`        | `targets`: processors, products, and the compilers for them |
 //! | `build.rs`          | `build`: Cargo, and the libraries of device code that a build makes |
 //! | `export.rs`         | CMake packages and pkg-config files for these libraries |
-//! | `run.rs`            | `run`, `test`, `install`: Cargo with our linker |
 //! | `plan.rs`           | `plan`: what builds of device code would run |
-//! | `cargo_command.rs`  | Cargo with our linker and with progress of device code |
+//! | `cargo_command.rs`  | `run`, `test`, `install`: Cargo with our linker and with progress of device code |
 //! | `progress.rs`       | lines for steps that build scripts finish |
 //! | `schema.rs`         | `schema`: JSON schema of the manifest's table |
 //! | `packages.rs`       | packages that Cargo finds, and the variables that their build scripts would have |
@@ -28,7 +27,6 @@ mod export;
 mod packages;
 mod plan;
 mod progress;
-mod run;
 mod rust_programs;
 mod schema;
 mod system;
@@ -36,10 +34,10 @@ mod targets;
 mod templates;
 
 pub(super) use build::{BuildLine, run as build};
+pub(super) use cargo_command::{CargoOptions, run as cargo};
 pub(super) use config::{ConfigLine, run as config};
 pub(super) use create::{InitLine, NewLine, init, new};
 pub(super) use doctor::{DoctorLine, run as doctor};
 pub(super) use plan::{PlanLine, run as plan};
-pub(super) use run::{InstallLine, RunLine, TestLine, install, run, test};
 pub(super) use schema::{SchemaLine, run as schema};
 pub(super) use targets::{TargetsLine, run as targets};

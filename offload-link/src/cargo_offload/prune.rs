@@ -31,7 +31,7 @@ use crate::cargo_offload::inputs::{InputLine, OpenInput, Origin};
 use crate::cargo_offload::limit_option::LimitOption;
 use crate::cargo_offload::{target_name, text};
 use crate::decompressed::DecompressionLimit;
-use crate::{decompressed, files, json as json_text, say};
+use crate::{decompressed, files, json, say};
 
 /// The hint for a file without images that can be pruned.
 const IN_DATA: &str = "images in the middle of data, such as `include_bytes!`, are not pruned; `cargo offload inspect --search-data` \
@@ -137,9 +137,8 @@ pub(super) fn run(line: &PruneLine, out: &mut impl Write) -> Result<(), CargoOff
     });
     if line.json {
         let files = reports;
-        let document = json_text::text(&PruneDocument { schema: 1, files });
-        let written = out.write_all(document.as_bytes());
-        written.map_err(CargoOffloadError::unwritten)?;
+        let document = PruneDocument { schema: 1, files };
+        json::write(&document, out).map_err(CargoOffloadError::unwritten)?;
     }
     done
 }
@@ -151,16 +150,15 @@ struct Pruner<'a> {
     tree: Option<PrunedTree<'a>>,
 }
 
-fn wrong(name: &Path, problem: &dyn std::fmt::Display) -> CargoOffloadError {
-    CargoOffloadError::new(format_args!("{}: {problem}", terminal(name)))
-}
-
 impl Pruner<'_> {
     /// Prunes a file. `None` if it was found in a folder and has no images.
     fn file(&self, input: &OpenInput) -> Result<Option<PruneReport>, CargoOffloadError> {
         let name = input.name.as_path();
         if self.line.in_place && name.as_os_str() == "-" {
-            return Err(wrong(name, &"standard input has no place; pass -o"));
+            return Err(CargoOffloadError::of(
+                name,
+                "standard input has no place; pass -o",
+            ));
         }
         let output: PathBuf = match (&self.tree, &self.line.output) {
             (Some(tree), _) => tree.place(name),
@@ -173,9 +171,9 @@ impl Pruner<'_> {
             tree::copy_file(name, &output)?;
         }
         match &done {
-            Ok(None) if input.origin == Origin::Named => Err(wrong(
+            Ok(None) if input.origin == Origin::Named => Err(CargoOffloadError::of(
                 name,
-                &format_args!(
+                format_args!(
                     "no device images that can be pruned are in the zip file\nhint: {IN_DATA}"
                 ),
             )),
@@ -217,9 +215,14 @@ impl Pruner<'_> {
                 return Ok(None);
             }
             Err(error) if matches!(error.problem, PruneProblem::NoImages) => {
-                return Err(wrong(name, &format_args!("{error}\nhint: {IN_DATA}")));
+                return Err(CargoOffloadError::of(
+                    name,
+                    format_args!("{error}\nhint: {IN_DATA}"),
+                ));
             }
-            Err(error) => return Err(wrong(name, &decompressed::with_hint(&error))),
+            Err(error) => {
+                return Err(CargoOffloadError::of(name, decompressed::with_hint(&error)));
+            }
         };
         self.check(name, &pruned.counts)?;
         if !self.is_unchanged(&pruned.counts) {
@@ -237,14 +240,14 @@ impl Pruner<'_> {
     ) -> Result<Option<PruneReport>, CargoOffloadError> {
         let name = input.name.as_path();
         let pruned = wheel::prune_zip(&input.reading, input.size, &self.choice, &self.limit);
-        let Some(pruned) = pruned.map_err(|problem| wrong(name, &problem))? else {
+        let Some(pruned) = pruned.map_err(|problem| CargoOffloadError::of(name, &problem))? else {
             return Ok(None);
         };
         self.check(name, &pruned.counts)?;
         if !self.is_unchanged(&pruned.counts) {
             let made = new_file::create(output)?;
             let written = pruned.write(&input.reading, made.file(), &self.limit);
-            written.map_err(|problem| wrong(output, &problem))?;
+            written.map_err(|problem| CargoOffloadError::of(output, &problem))?;
             new_file::finish(made, &input.reading.file, output)?;
         }
         let (old, new) = ((name, input.size), (output, pruned.size));
@@ -276,9 +279,9 @@ impl Pruner<'_> {
         if counts.kept.is_empty() && !self.line.allow_empty {
             let targets: BTreeSet<&str> = counts.removed.keys().map(String::as_str).collect();
             let targets: Vec<&str> = targets.into_iter().collect();
-            return Err(wrong(
+            return Err(CargoOffloadError::of(
                 name,
-                &format_args!(
+                format_args!(
                     "no image would remain; the file has images for {}\nhint: --allow-empty removes all of them",
                     terminal(&targets.join(", "))
                 ),
@@ -317,6 +320,6 @@ pub(super) fn write(
     });
     written
         .unwrap_or_else(|error| Err(error.to_string()))
-        .map_err(|problem| wrong(output, &problem))?;
+        .map_err(|problem| CargoOffloadError::of(output, &problem))?;
     new_file::finish(made, &input.reading.file, output)
 }

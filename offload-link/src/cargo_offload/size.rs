@@ -22,7 +22,7 @@ use crate::cargo_offload::images::FileImages;
 use crate::cargo_offload::inputs;
 use crate::cargo_offload::kernels::{FileKernels, shown_name};
 use crate::cargo_offload::text::{self, Align, FAINT, NAME, TARGET, TextTable};
-use crate::{files, json as json_text, say};
+use crate::{files, say};
 use compression::EstimatedCompression;
 use duplicates::DuplicateImages;
 use measure::{MeasuredContainer, MeasuredFile, MeasuredKernel};
@@ -124,7 +124,7 @@ pub(super) fn run(line: &SizeLine, out: &mut impl Write) -> Result<(), CargoOffl
         write_file(path, &html::page(&file))?;
     }
     let written = match line.json {
-        true => out.write_all(json_text::text(&json::SizeDocument::of(&file)).as_bytes()),
+        true => crate::json::write(&json::SizeDocument::of(&file), out),
         false => print(&file, line.top, out),
     };
     written.map_err(CargoOffloadError::unwritten)?;
@@ -151,7 +151,7 @@ fn compare(
     let (old, is_old_whole) = measure(old, find, parts)?;
     let (new, is_new_whole) = measure(new, find, parts)?;
     let written = match json {
-        true => out.write_all(json_text::text(&json::DiffDocument::of(&old, &new)).as_bytes()),
+        true => crate::json::write(&json::DiffDocument::of(&old, &new), out),
         false => changes::print(&old, &new, top, out),
     };
     written.map_err(CargoOffloadError::unwritten)?;
@@ -202,8 +202,8 @@ fn finish(is_whole: bool) -> Result<(), CargoOffloadError> {
 }
 
 fn write_file(path: &Path, content: &str) -> Result<(), CargoOffloadError> {
-    let failed = |problem| CargoOffloadError::new(format_args!("{}: {problem}", terminal(path)));
-    files::write_beside(path, content.as_bytes()).map_err(failed)
+    let written = files::write_beside(path, content.as_bytes());
+    written.map_err(|problem| CargoOffloadError::of(path, problem))
 }
 
 fn print(file: &MeasuredFile, top: usize, out: &mut impl Write) -> io::Result<()> {

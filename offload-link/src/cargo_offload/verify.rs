@@ -17,7 +17,7 @@ use super::find_options::FindOptions;
 use super::images::{self, FileImages};
 use super::inputs::{InputLine, OpenInput, Origin};
 use super::text::{self, FAINT, NAME};
-use crate::{files, json as json_text, say};
+use crate::{files, json, say};
 
 /// Largest number of findings of one code that is printed for a file, unless the user asks for all.
 const SHOWN: usize = 5;
@@ -184,7 +184,7 @@ pub(super) fn run(line: &VerifyLine, out: &mut impl Write) -> Result<(), CargoOf
             warnings,
             notes,
         };
-        out.write_all(json_text::text(&document).as_bytes())
+        json::write(&document, out)
     } else {
         totals([errors, warnings, notes], without, out)
     };

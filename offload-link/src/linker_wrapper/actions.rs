@@ -123,7 +123,6 @@ impl Actions {
         if self.are_dry() {
             return Ok(());
         }
-        write()
-            .map_err(|source| LinkError::io(format!("cannot write `{}`", path.display()), source))
+        write().map_err(|source| LinkError::unwritten(path, source))
     }
 }

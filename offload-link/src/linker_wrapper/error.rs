@@ -20,6 +20,9 @@ pub(crate) const DROPPED: &str = "some images were not linked (-Werror=dropped-i
 pub(crate) const DROPPED_UNDER_RUSTC: &str = "some images were not linked, and rustc would hide a warning \
     (-Clink-arg=-Wno-error=dropped-image links the program without them) [OFF805]";
 
+/// Problem with an input or an image, of any format.
+pub(crate) type Problem = Box<dyn std::error::Error + Send + Sync>;
+
 /// An error, printed as one message with its cause.
 #[derive(Debug)]
 pub(crate) enum LinkError {
@@ -33,7 +36,7 @@ pub(crate) enum LinkError {
     /// An input whose device code cannot be read. `from` names file and member.
     Input {
         from: String,
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: Problem,
     },
     /// An input that the system refuses to read.
     Read(ReadFailure),
@@ -58,7 +61,7 @@ pub(crate) enum LinkError {
     /// A device link succeeded, but its image is not valid for the target.
     Image {
         target: String,
-        problem: Box<dyn std::error::Error + Send + Sync>,
+        problem: Problem,
         /// The command that should have made the image.
         command: Option<String>,
     },
@@ -112,12 +115,22 @@ impl LinkError {
         }
     }
 
+    /// Returns the error for an input; `from` names file and member.
+    pub(crate) fn input(from: impl ToString, problem: impl Into<Problem>) -> Self {
+        Self::Input {
+            from: from.to_string(),
+            source: problem.into(),
+        }
+    }
+
     /// Returns the error for an input that cannot be opened.
     pub(crate) fn unopened(path: &Path, source: &io::Error) -> Self {
-        Self::Input {
-            from: terminal(path).to_string(),
-            source: format!("cannot open: {source}").into(),
-        }
+        Self::input(terminal(path), format!("cannot open: {source}"))
+    }
+
+    /// Returns the error for a file that cannot be written.
+    pub(crate) fn unwritten(path: &Path, source: io::Error) -> Self {
+        Self::io(format!("cannot write `{}`", path.display()), source)
     }
 
     /// Returns the code of this kind of error, for those whose text has none. `docs/troubleshooting.md` has a section for each.

@@ -54,26 +54,15 @@ impl Temporaries {
 
     /// Writes a response file under a new name.
     pub(crate) fn response_file(&self, content: &[u8]) -> Result<PathBuf, LinkError> {
-        self.write_new(|count| format!("arguments-{count}.rsp"), content)
-    }
-
-    fn write_new(
-        &self,
-        name: impl Fn(usize) -> String,
-        content: &[u8],
-    ) -> Result<PathBuf, LinkError> {
         let folder = self.folder()?;
         let mut count = 0;
         loop {
-            let path = folder.join(name(count));
+            let path = folder.join(format!("arguments-{count}.rsp"));
             let written = File::create_new(&path).and_then(|mut file| file.write_all(content));
             match written {
                 Ok(()) => return Ok(path),
                 Err(problem) if problem.kind() == ErrorKind::AlreadyExists => count += 1,
-                Err(problem) => {
-                    let what = format!("cannot write `{}`", path.display());
-                    return Err(LinkError::io(what, problem));
-                }
+                Err(problem) => return Err(LinkError::unwritten(&path, problem)),
             }
         }
     }

@@ -9,17 +9,31 @@ use std::path::{Path, PathBuf};
 
 use offload_formats::names::LlvmRelease;
 
+use super::error::LlvmToolError;
+use crate::options::llvm::Started;
+
 /// Variable with the release, for command lines without an option for it.
 pub(crate) const VARIABLE: &str = "OFFLOAD_LLVM";
 
-/// Returns the release for a tool started as `path`: from the variable, or as [`stands_for`] has it.
+/// Returns the release for a tool: from the variable, or as [`stands_for`] has it.
 ///
 /// # Errors
 ///
 /// Fails if the variable is not a release.
-pub(crate) fn release(path: &OsStr) -> Result<LlvmRelease, String> {
+pub(crate) fn release(tool: &Started<'_>) -> Result<LlvmRelease, LlvmToolError> {
     let value = std::env::var_os(VARIABLE);
-    Ok(of_variable(value.as_deref())?.unwrap_or_else(|| stands_for(path)))
+    let release = of_variable(value.as_deref()).map_err(LlvmToolError::new)?;
+    Ok(release.unwrap_or_else(|| stands_for(OsStr::new(tool.path))))
+}
+
+/// Parses the value of the option `--llvm`.
+///
+/// # Errors
+///
+/// Fails if it is not a release.
+pub(crate) fn of_option(value: &OsStr) -> Result<LlvmRelease, LlvmToolError> {
+    let release = value.to_string_lossy().parse();
+    release.map_err(|error| LlvmToolError::new(format!("--llvm: {error}")))
 }
 
 /// Returns the release that the value of the variable names; an empty one names none.

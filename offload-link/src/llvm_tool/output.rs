@@ -14,6 +14,16 @@ pub(crate) struct Output {
     pub style: Style,
 }
 
+impl Output {
+    pub(crate) fn plain(path: PathBuf, pieces: Vec<Piece>) -> Self {
+        Self {
+            path,
+            pieces,
+            style: Style::Plain,
+        }
+    }
+}
+
 /// How an output is written.
 #[derive(Clone, Debug)]
 pub(crate) enum Style {

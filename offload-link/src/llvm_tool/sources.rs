@@ -4,9 +4,9 @@
 //! all readers of its parts.
 
 use offload_formats::escape::terminal;
-use offload_formats::format::bytes::{ReadAt, ReadCache};
+use offload_formats::format::bytes::{ReadAt, ReadCache, Source};
 use offload_formats::format::compressed_bundle::{self, CompressedBundle};
-use offload_formats::format::pieces::Piece;
+use offload_formats::format::pieces::{Piece, PieceSource};
 use offload_formats::format::unpacked::{Scratch, Unpacked};
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
@@ -18,14 +18,14 @@ use super::error::LlvmToolError;
 use crate::decompressed;
 use crate::files::{
     CopyError, MemberError, Opened, Reading, ThinMember, copy_range, open_member, reading_of,
-    scratch, shrunk,
+    scratch,
 };
 use crate::platform::FileExt;
 use crate::stamp::Stamp;
 
 /// Opened files, in order, and the compressed bundles in them.
 pub(crate) struct Sources {
-    list: Vec<Source>,
+    list: Vec<NamedSource>,
     /// File that compressed containers are unpacked to, one after the other: an archive may have more of them than a process
     /// may have open files.
     scratch: Scratch,
@@ -44,9 +44,9 @@ impl Default for Sources {
 }
 
 /// A file or a compressed bundle that pieces refer to.
-pub(crate) struct Source {
+struct NamedSource {
     /// Name in messages.
-    pub name: PathBuf,
+    name: PathBuf,
     data: Data,
 }
 
@@ -100,25 +100,19 @@ impl Sources {
     fn add(&mut self, name: PathBuf, file: File) -> Result<usize, LlvmToolError> {
         let size = (&file).seek(SeekFrom::End(0));
         let size = size.map_err(|error| LlvmToolError::file(&name, &error))?;
-        let file = Opened::new(&name, file, None);
-        Ok(self.push(name, file, size))
+        let file = Reading::new(Opened::new(&name, file, None));
+        Ok(self.push(name, Data::File(SourceFile::new(file, 0, size))))
     }
 
-    fn push(&mut self, name: PathBuf, file: Opened, size: u64) -> usize {
-        self.list.push(Source {
-            name,
-            data: Data::File(SourceFile::new(Reading::new(file), 0, size)),
-        });
+    fn push(&mut self, name: PathBuf, data: Data) -> usize {
+        self.list.push(NamedSource { name, data });
         self.list.len() - 1
     }
 
     /// Adds a file that was opened by the caller.
     pub(crate) fn add_opened(&mut self, name: &Path, file: &Rc<Reading>, size: u64) -> usize {
-        self.list.push(Source {
-            name: name.to_owned(),
-            data: Data::File(SourceFile::new(Rc::clone(file), 0, size)),
-        });
-        self.list.len() - 1
+        let file = SourceFile::new(Rc::clone(file), 0, size);
+        self.push(name.to_owned(), Data::File(file))
     }
 
     /// Adds a member of a thin archive without a descriptor: an archive may have more members than a process may have
@@ -127,7 +121,8 @@ impl Sources {
         let (stamp, size) = (Stamp::of(&member.metadata), member.metadata.len());
         let file = Opened::new(&member.path, member.file, Some(stamp));
         file.close();
-        self.push(member.path, file, size)
+        let file = SourceFile::new(Reading::new(file), 0, size);
+        self.push(member.path, Data::File(file))
     }
 
     /// Opens the member with this name and size of the thin archive at `archive`.
@@ -145,11 +140,7 @@ impl Sources {
     /// Adds a compressed bundle in a source.
     pub(crate) fn compressed(&mut self, of: usize, bundle: CompressedBundle) -> usize {
         let name = self.name(of).to_owned();
-        self.list.push(Source {
-            name,
-            data: Data::Compressed(of, bundle),
-        });
-        self.list.len() - 1
+        self.push(name, Data::Compressed(of, bundle))
     }
 
     /// Decompresses a source that has no file.
@@ -183,9 +174,8 @@ impl Sources {
 
     /// Adds data in [`Self::scratch`].
     pub(crate) fn add_unpacked(&mut self, name: &Path, unpacked: &Unpacked) -> io::Result<usize> {
-        let (name, data) = (name.to_owned(), Data::File(self.unpacked(unpacked)?));
-        self.list.push(Source { name, data });
-        Ok(self.list.len() - 1)
+        let file = self.unpacked(unpacked)?;
+        Ok(self.push(name.to_owned(), Data::File(file)))
     }
 
     fn unpacked(&self, unpacked: &Unpacked) -> io::Result<SourceFile> {
@@ -242,13 +232,11 @@ impl Sources {
         }
     }
 
-    /// Returns a reader of pieces, one after the other. All their sources have files. Its errors name the file.
-    pub(crate) fn reader<'a>(&'a self, pieces: &'a [Piece]) -> impl Read + 'a {
-        PiecesReader {
-            sources: self,
-            pieces: pieces.iter(),
-            present: None,
-        }
+    /// Returns a reader of pieces, one after the other. All their sources have files. [`files::check`](crate::files::check)
+    /// names the file that cannot be read.
+    pub(crate) fn reader(&self, pieces: &[Piece]) -> impl Read + use<> {
+        let files = (0..self.list.len()).map(|source| self.file(source).part());
+        PieceSource::new(pieces.to_vec(), files.collect())
     }
 }
 
@@ -270,8 +258,12 @@ impl SourceFile {
 
     /// Returns a cache for one parser; the bytes stay in memory only as long as it does.
     pub(crate) fn apart(&self) -> ReadCache {
+        ReadCache::new(self.part())
+    }
+
+    fn part(&self) -> impl Source + use<> {
         let end = self.start.saturating_add(self.size);
-        ReadCache::new(self.file.part(self.start..end))
+        self.file.part(self.start..end)
     }
 
     /// Returns the range of the whole file.
@@ -284,11 +276,6 @@ impl SourceFile {
         let end = self.start.saturating_add(range.end);
         self.file
             .stream(self.start.saturating_add(range.start)..end)
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let offset = self.start.saturating_add(offset);
-        self.file.file.read_at(buffer, offset)
     }
 }
 
@@ -360,61 +347,6 @@ fn unspooled(error: &io::Error) -> LlvmToolError {
     let folder = std::env::temp_dir();
     let hint = decompressed::FULL;
     LlvmToolError::file(&folder, error).with_hint(Some(hint.into()))
-}
-
-struct PiecesReader<'a> {
-    sources: &'a Sources,
-    pieces: std::slice::Iter<'a, Piece>,
-    /// The current piece, and the number of bytes read from it.
-    present: Option<(&'a Piece, u64)>,
-}
-
-impl Read for PiecesReader<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let (piece, done) = match self.present {
-                Some((piece, done)) if done < piece.size() => (piece, done),
-                _ => match self.pieces.next() {
-                    Some(piece) => {
-                        self.present = Some((piece, 0));
-                        continue;
-                    }
-                    None => return Ok(0),
-                },
-            };
-            let left = usize::try_from(piece.size() - done).unwrap_or(usize::MAX);
-            let len = left.min(buffer.len());
-            let room = &mut buffer[..len];
-            let count = match piece {
-                Piece::Bytes(bytes) => {
-                    let start =
-                        usize::try_from(done).expect("`done` is less than the bytes' length");
-                    room.copy_from_slice(&bytes[start..start + len]);
-                    len
-                }
-                Piece::Zeros(_) => {
-                    room.fill(0);
-                    len
-                }
-                Piece::Copy { input, range } => {
-                    let file = self.sources.file(*input);
-                    let name = self.sources.name(*input);
-                    match file.read_at(room, range.start + done) {
-                        Ok(0) if len > 0 => return Err(named(name, &shrunk())),
-                        Ok(count) => count,
-                        Err(error) => return Err(named(name, &error)),
-                    }
-                }
-            };
-            self.present = Some((piece, done + count as u64));
-            return Ok(count);
-        }
-    }
-}
-
-/// Adds the file's name to the error: a reader of pieces reads several files.
-fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), LlvmToolError::file(path, error).to_string())
 }
 
 /// Writes decompressed data to the outputs that need a part of it.

@@ -23,7 +23,7 @@ use offload_formats::format::magic::Magic;
 use offload_formats::format::offload_binary::{BinaryEntry, walk};
 use offload_formats::format::offload_entry;
 use offload_formats::format::pieces::{self, Embedded, Piece};
-use offload_formats::names::{LlvmRelease, OffloadKind};
+use offload_formats::names::OffloadKind;
 use offload_formats::registration::coff::WindowsAbi;
 use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable, Runtime};
 use offload_formats::registration::hip_symbols::HipSymbols;
@@ -32,7 +32,7 @@ use offload_formats::registration::sycl::{Sycl, SyclImage};
 use offload_formats::registration::{self, ElfHost, HostFormat};
 
 use crate::llvm_tool::{
-    self, CommandLine, LlvmToolError, Output, Sources, Style, installation, outputs, print,
+    self, CommandLine, LlvmToolError, Output, Sources, installation, outputs, print,
 };
 use crate::options::llvm::{Answer, Started};
 use options::{TABLE, UnknownKind, WrapperOptions};
@@ -59,7 +59,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, LlvmToolError>
         );
         return Ok(1);
     }
-    let options = match WrapperOptions::new(release(started)?, values, positional)? {
+    let options = match WrapperOptions::new(installation::release(started)?, values, positional)? {
         Ok(options) => options,
         Err(UnknownKind(kind)) => {
             eprintln!(
@@ -74,18 +74,9 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, LlvmToolError>
         sources.open(input)?;
     }
     let pieces = registration(&options, &sources)?;
-    let output = Output {
-        path: options.output,
-        pieces,
-        style: Style::Plain,
-    };
+    let output = Output::plain(options.output, pieces);
     outputs::write(&[output], &sources)?;
     Ok(0)
-}
-
-/// Returns the default release, which determines the layout of the entry table.
-fn release(started: &Started<'_>) -> Result<LlvmRelease, LlvmToolError> {
-    installation::release(OsStr::new(started.path)).map_err(LlvmToolError::new)
 }
 
 /// Form of an output.
@@ -356,12 +347,8 @@ fn reply(answer: Answer, started: &Started<'_>) -> String {
         }
         help => format!(
             "OVERVIEW: Generate runtime registration code for a device binary image\n\n\
-             USAGE: {} [options] <image>...\n\nOPTIONS:\n{}{}",
+             USAGE: {} [options] <image>...\n\nOPTIONS:\n{}",
             started.base,
-            match help {
-                Answer::HelpList | Answer::HelpListHidden => "",
-                _ => "\n",
-            },
             TABLE.help(help, NAME, ("", ""))
         ),
     }

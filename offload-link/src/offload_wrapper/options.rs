@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use offload_formats::names::{LlvmRelease, OffloadKind, Triple};
 
-use crate::llvm_tool::LlvmToolError;
-use crate::options::llvm::{HelpGroup, Row, Table, Takes, Value};
+use crate::llvm_tool::{LlvmToolError, installation};
+use crate::options::llvm::{Row, Table, Takes, Value};
 
 /// Meaning of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,24 +18,15 @@ pub(super) enum WrapperOption {
     Llvm,
 }
 
-const fn row(
-    id: WrapperOption,
-    name: &'static str,
-    takes: Takes,
-    help: &'static str,
-) -> Row<WrapperOption> {
-    Row::new(id, name, takes, help)
-}
-
 /// Options of `llvm-offload-wrapper` 22.1, of LLVM's main branch, and ours.
 #[rustfmt::skip]
 pub(super) const TABLE: Table<WrapperOption> = Table {
     rows: &[
-        row(WrapperOption::Kind, "kind", Takes::Text("value"), "Kind of the images: openmp, cuda, hip or sycl"),
-        row(WrapperOption::Output, "o", Takes::Text("file"), "Output: an object (.o, .obj), C (.c), or else LLVM IR"),
-        row(WrapperOption::Triple, "triple", Takes::Text("string"), "Triple of the host; default: this machine"),
-        row(WrapperOption::Relocatable, "relocatable", Takes::Bool, "Register for a relocatable link; later links ignore the images"),
-        row(WrapperOption::Llvm, "llvm", Takes::Text("release"), "LLVM release of the host compiler: 19 to 23, or main; default 22").listed(HelpGroup::Ours),
+        Row::new(WrapperOption::Kind, "kind", Takes::Text("value"), "Kind of the images: openmp, cuda, hip or sycl"),
+        Row::new(WrapperOption::Output, "o", Takes::Text("file"), "Output: an object (.o, .obj), C (.c), or else LLVM IR"),
+        Row::new(WrapperOption::Triple, "triple", Takes::Text("string"), "Triple of the host; default: this machine"),
+        Row::new(WrapperOption::Relocatable, "relocatable", Takes::Bool, "Register for a relocatable link; later links ignore the images"),
+        Row::ours(WrapperOption::Llvm, "llvm", Takes::Text("release"), "LLVM release of the host compiler: 19 to 23, or main; default 22"),
     ],
     required: &["kind"],
     positional: usize::MAX,
@@ -90,9 +81,7 @@ impl WrapperOptions {
                     host = text.to_string_lossy().into_owned()
                 }
                 (WrapperOption::Llvm, Value::Text(text)) => {
-                    let parsed = text.to_string_lossy().parse();
-                    release =
-                        parsed.map_err(|error| LlvmToolError::new(format!("--llvm: {error}")))?;
+                    release = installation::of_option(&text)?;
                 }
                 (WrapperOption::Relocatable, Value::Bool(on)) => relocatable = on,
                 _ => {}

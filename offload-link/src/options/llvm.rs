@@ -37,6 +37,11 @@ impl<Id: Copy> Row<Id> {
         }
     }
 
+    /// Returns a row for an option that LLVM's tool does not have.
+    pub(crate) const fn ours(id: Id, name: &'static str, takes: Takes, help: &'static str) -> Self {
+        Self::new(id, name, takes, help).listed(HelpGroup::Ours)
+    }
+
     /// Returns the row for another group of the help text.
     pub(crate) const fn listed(self, group: HelpGroup) -> Self {
         Self { group, ..self }
@@ -310,7 +315,7 @@ impl<Id: Copy + PartialEq> Table<Id> {
         self.rows.iter().find(begins).map(|row| row.name)
     }
 
-    /// Returns the list of options. `more` is an option with further lines below its help.
+    /// Returns the list of options; groups follow an empty line. `more` is an option with further lines below its help.
     pub(crate) fn help(&self, which: Answer, tool: &str, more: (&str, &str)) -> String {
         let hidden = matches!(which, Answer::HelpHidden | Answer::HelpListHidden);
         let grouped = matches!(which, Answer::Help | Answer::HelpHidden);
@@ -361,7 +366,7 @@ impl<Id: Copy + PartialEq> Table<Id> {
         if !grouped {
             return list(None);
         }
-        let mut text = String::new();
+        let mut text = "\n".to_owned();
         for (group, title) in [
             (HelpGroup::Generic, "Generic Options".to_owned()),
             (HelpGroup::Tool, format!("{tool} options")),

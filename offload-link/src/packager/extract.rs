@@ -70,11 +70,7 @@ pub(super) fn plan(
                         "warning: Multiple inputs match to a single file, '{path}'"
                     ));
                 }
-                outputs.push(Output {
-                    path,
-                    pieces: last.pieces(),
-                    style: Style::Plain,
-                });
+                outputs.push(Output::plain(path, last.pieces()));
             }
         }
     }
@@ -134,11 +130,7 @@ fn named(
         let extension = known_to(entry.image_kind, llvm).extension();
         let triple = entry.triple();
         let name = format!("{stem}-{triple}{dash}{arch}.{index}.{extension}");
-        Output {
-            path: PathBuf::from(harmless(&name)),
-            pieces: image.pieces(),
-            style: Style::Plain,
-        }
+        Output::plain(PathBuf::from(harmless(&name)), image.pieces())
     });
     Ok(outputs.collect())
 }

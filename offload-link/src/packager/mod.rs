@@ -41,7 +41,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, LlvmToolError>
         CommandLine::Mistaken => return Ok(1),
         CommandLine::Work(values, positional) => (values, positional),
     };
-    let options = PackagerOptions::new(release(started)?, values, positional)?;
+    let options = PackagerOptions::new(installation::release(started)?, values, positional)?;
     if options.help {
         return Ok(print(&reply(Answer::Help, started)));
     }
@@ -86,11 +86,6 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, LlvmToolError>
     Ok(0)
 }
 
-/// Returns the default release for output formats.
-fn release(started: &Started<'_>) -> Result<LlvmRelease, LlvmToolError> {
-    installation::release(OsStr::new(started.path)).map_err(LlvmToolError::new)
-}
-
 fn reply(answer: Answer, started: &Started<'_>) -> String {
     let old = started.base.contains(NAMES[1]);
     let name = if old { NAMES[1] } else { NAMES[0] };
@@ -106,12 +101,8 @@ fn reply(answer: Answer, started: &Started<'_>) -> String {
             "OVERVIEW: A utility for bundling several object files into a single binary.\n\
              The output binary can then be embedded into the host section table\n\
              to create a fatbinary containing offloading code.\n\n\
-             USAGE: {} [options] Extract from <file>.\n\nOPTIONS:\n{}{}",
+             USAGE: {} [options] Extract from <file>.\n\nOPTIONS:\n{}",
             started.base,
-            match help {
-                Answer::HelpList | Answer::HelpListHidden => "",
-                _ => "\n",
-            },
             TABLE.help(help, name, ("", ""))
         ),
     }

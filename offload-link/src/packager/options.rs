@@ -7,7 +7,7 @@ use offload_formats::names::LlvmRelease;
 
 use super::image_argument::ImageArgument;
 use crate::decompressed;
-use crate::llvm_tool::LlvmToolError;
+use crate::llvm_tool::{LlvmToolError, installation};
 use crate::options::llvm::{HelpGroup, Row, Table, Takes, Value};
 
 /// Meaning of an option.
@@ -30,43 +30,25 @@ pub(super) enum PackagerOption {
     Nothing,
 }
 
-const fn row(
-    id: PackagerOption,
-    name: &'static str,
-    takes: Takes,
-    help: &'static str,
-) -> Row<PackagerOption> {
-    Row::new(id, name, takes, help)
-}
-
-const fn ours(
-    id: PackagerOption,
-    name: &'static str,
-    takes: Takes,
-    help: &'static str,
-) -> Row<PackagerOption> {
-    Row::new(id, name, takes, help).listed(HelpGroup::Ours)
-}
-
 /// Options of `llvm-offload-binary` 22.1, of LLVM's main branch, and ours.
 #[rustfmt::skip]
 pub(super) const TABLE: Table<PackagerOption> = Table {
     rows: &[
-        row(PackagerOption::Archive, "archive", Takes::Bool, "Write extracted files to a static archive"),
-        row(PackagerOption::Image, "image", Takes::Text("<key>=<value>,..."), "List of key and value arguments. Required keywords are 'file' and 'triple'."),
-        row(PackagerOption::Output, "o", Takes::Text("file"), "Write output to <file>."),
-        ours(PackagerOption::Compress, "compress", Takes::Bool, "Compress the offload binary; only LLVM's main branch reads it"),
-        ours(PackagerOption::Format, "compression-format", Takes::Text("zstd|zlib"), "Compression format"),
-        ours(PackagerOption::Level, "compression-level", Takes::Int("n"), "Compression level"),
-        ours(PackagerOption::FromYaml, "from-yaml", Takes::Text("file"), "Pack the offload binary that a !Offload document describes"),
-        ours(PackagerOption::List, "list", Takes::BoolOr(&["json"]), "List the images of the input; =json prints JSON"),
-        ours(PackagerOption::Llvm, "llvm", Takes::Text("release"), "Write the formats of this LLVM release: 19 to 23, or main; default 22"),
-        ours(PackagerOption::Limit, decompressed::OPTION, Takes::Text("size"), decompressed::HELP),
-        ours(PackagerOption::RequireMatch, "require-match", Takes::Bool, "Fail if an --image matches no image"),
-        ours(PackagerOption::Yaml, "yaml", Takes::Bool, "Print the input as a !Offload document"),
-        row(PackagerOption::Help, "h", Takes::Bool, "").listed(HelpGroup::Unlisted),
-        row(PackagerOption::Nothing, "print-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
-        row(PackagerOption::Nothing, "print-all-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
+        Row::new(PackagerOption::Archive, "archive", Takes::Bool, "Write extracted files to a static archive"),
+        Row::new(PackagerOption::Image, "image", Takes::Text("<key>=<value>,..."), "List of key and value arguments. Required keywords are 'file' and 'triple'."),
+        Row::new(PackagerOption::Output, "o", Takes::Text("file"), "Write output to <file>."),
+        Row::ours(PackagerOption::Compress, "compress", Takes::Bool, "Compress the offload binary; only LLVM's main branch reads it"),
+        Row::ours(PackagerOption::Format, "compression-format", Takes::Text("zstd|zlib"), "Compression format"),
+        Row::ours(PackagerOption::Level, "compression-level", Takes::Int("n"), "Compression level"),
+        Row::ours(PackagerOption::FromYaml, "from-yaml", Takes::Text("file"), "Pack the offload binary that a !Offload document describes"),
+        Row::ours(PackagerOption::List, "list", Takes::BoolOr(&["json"]), "List the images of the input; =json prints JSON"),
+        Row::ours(PackagerOption::Llvm, "llvm", Takes::Text("release"), "Write the formats of this LLVM release: 19 to 23, or main; default 22"),
+        Row::ours(PackagerOption::Limit, decompressed::OPTION, Takes::Text("size"), decompressed::HELP),
+        Row::ours(PackagerOption::RequireMatch, "require-match", Takes::Bool, "Fail if an --image matches no image"),
+        Row::ours(PackagerOption::Yaml, "yaml", Takes::Bool, "Print the input as a !Offload document"),
+        Row::new(PackagerOption::Help, "h", Takes::Bool, "").listed(HelpGroup::Unlisted),
+        Row::new(PackagerOption::Nothing, "print-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
+        Row::new(PackagerOption::Nothing, "print-all-options", Takes::Bool, "Accepted; has no effect").listed(HelpGroup::GenericHidden),
     ],
     required: &[],
     positional: 1,
@@ -130,9 +112,7 @@ impl PackagerOptions {
                     options.limit = Some(text.to_string_lossy().into_owned());
                 }
                 (PackagerOption::Llvm, Value::Text(text)) => {
-                    let release = text.to_string_lossy().parse();
-                    options.llvm =
-                        release.map_err(|error| LlvmToolError::new(format!("--llvm: {error}")))?;
+                    options.llvm = installation::of_option(&text)?;
                 }
                 (PackagerOption::Level, Value::Int(level)) => options.level = Some(level),
                 (PackagerOption::List, Value::Text(_)) => options.listing = Some(ListFormat::Json),

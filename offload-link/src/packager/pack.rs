@@ -23,11 +23,8 @@ pub(super) fn plan(
     sources: &mut Sources,
 ) -> Result<Output, LlvmToolError> {
     if let Some(path) = &options.from_yaml {
-        return Ok(Output {
-            path: output.to_owned(),
-            pieces: vec![Piece::Bytes(from_yaml(path, options.llvm, sources)?)],
-            style: Style::Plain,
-        });
+        let bytes = from_yaml(path, options.llvm, sources)?;
+        return Ok(Output::plain(output.to_owned(), vec![Piece::Bytes(bytes)]));
     }
     let mut images = Vec::new();
     for argument in &options.images {

@@ -30,9 +30,7 @@ pub(super) fn check(path: &Path, limit: u64) -> Result<(), CargoOffloadError> {
     let source = sources.open(path).map_err(CargoOffloadError::new)?;
     let file = sources.file(source);
     let data = file.apart();
-    let wrong = |problem: &dyn fmt::Display| {
-        CargoOffloadError::new(format_args!("{}: {problem}", terminal(path)))
-    };
+    let wrong = |problem: &dyn fmt::Display| CargoOffloadError::of(path, problem);
     let archive = Archive::parse(&data, file.whole()).map_err(|problem| wrong(&problem))?;
     let symbols = archive.symbols().map_err(|problem| wrong(&problem))?;
     let members = archive.members.iter();

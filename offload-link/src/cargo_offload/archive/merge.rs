@@ -22,7 +22,7 @@ use offload_formats::names::{ConflictScope, EntryId, conflict};
 
 use super::line::MergeLine;
 use crate::cargo_offload::error::CargoOffloadError;
-use crate::llvm_tool::{Output, Sources, Style, outputs};
+use crate::llvm_tool::{Output, Sources, outputs};
 
 /// Entry ID for an unknown host.
 const NO_HOST: &str = "host-x86_64-unknown-linux-gnu-";
@@ -70,13 +70,9 @@ pub(super) fn run(line: &MergeLine) -> Result<(), CargoOffloadError> {
             symbols: &plan.symbols,
         })
         .collect();
-    let wrong =
-        |problem| CargoOffloadError::new(format_args!("{}: {problem}", terminal(path.as_path())));
-    let output = Output {
-        pieces: layout(&members, Index::OfSymbols).map_err(wrong)?,
-        path: path.clone(),
-        style: Style::Plain,
-    };
+    let pieces = layout(&members, Index::OfSymbols);
+    let pieces = pieces.map_err(|problem| CargoOffloadError::of(path, problem))?;
+    let output = Output::plain(path.clone(), pieces);
     outputs::write(&[output], &sources).map_err(CargoOffloadError::new)
 }
 
@@ -122,14 +118,11 @@ impl MergedMember {
 }
 
 fn members(path: &Path, sources: &mut Sources) -> Result<Vec<MergedMember>, CargoOffloadError> {
-    let wrong = |problem: &dyn std::fmt::Display| {
-        CargoOffloadError::new(format_args!("{}: {problem}", terminal(path)))
-    };
     let source = sources.open(path).map_err(CargoOffloadError::new)?;
     let found: Vec<(Vec<u8>, u64, Option<std::ops::Range<u64>>)> = {
         let file = sources.file(source);
         let archive = Archive::parse(file.data(), file.whole());
-        let archive = archive.map_err(|problem| wrong(&problem))?;
+        let archive = archive.map_err(|problem| CargoOffloadError::of(path, problem))?;
         let members = archive
             .members
             .iter()

@@ -80,13 +80,10 @@ pub(crate) fn run(line: &BuildLine, out: &mut impl Write) -> Result<u8, CargoOff
              hint: `artifact = [\"hda\", \"device-archive\"]` in [package.metadata.offload] asks for them",
         ));
     }
-    let failed = |path: &Path, problem| {
-        CargoOffloadError::new(format_args!("{}: {problem}", path.display()))
-    };
-    fs::create_dir_all(&folder).map_err(|problem| failed(&folder, problem))?;
+    fs::create_dir_all(&folder).map_err(|problem| CargoOffloadError::of(&folder, problem))?;
     for (name, library) in libraries {
         let path = folder.join(name);
-        install(&library.path, &path).map_err(|problem| failed(&path, problem))?;
+        install(&library.path, &path).map_err(|problem| CargoOffloadError::of(&path, problem))?;
         export(&library.path, &library.out_dir, &folder)?;
         if format != MessageFormat::Json {
             say(&path, out)?;
@@ -207,7 +204,7 @@ fn add(
     package: &str,
     libraries: &mut BTreeMap<OsString, Library>,
 ) -> Result<(), CargoOffloadError> {
-    let wrong = |problem| CargoOffloadError::new(format_args!("{}: {problem}", out_dir.display()));
+    let wrong = |problem| CargoOffloadError::of(out_dir, problem);
     let files = match fs::read_dir(out_dir.join(FOLDER)) {
         Ok(files) => files,
         // The package has no libraries.
@@ -266,6 +263,5 @@ fn install(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 fn say(path: &Path, out: &mut impl Write) -> Result<(), CargoOffloadError> {
-    writeln!(out, "{}", path.display())
-        .map_err(|problem| CargoOffloadError::new(format_args!("cannot write: {problem}")))
+    writeln!(out, "{}", path.display()).map_err(CargoOffloadError::unwritten)
 }

@@ -14,7 +14,7 @@ const FAILED: u8 = 101;
 
 /// Options that are passed to Cargo.
 #[derive(Debug, clap::Args)]
-pub(super) struct CargoOptions {
+pub(crate) struct CargoOptions {
     /// Options of Cargo's command, passed unchanged.
     #[arg(
         trailing_var_arg = true,
@@ -22,6 +22,11 @@ pub(super) struct CargoOptions {
         value_name = "CARGO-OPTIONS"
     )]
     pub(super) options: Vec<OsString>,
+}
+
+/// Runs a command of Cargo with our linker. The exit status is Cargo's.
+pub(crate) fn run(name: &str, line: &CargoOptions) -> Result<u8, CargoOffloadError> {
+    CargoCommand::new(name, &line.options)?.run()
 }
 
 /// Cargo, about to run a command with the user's options.

@@ -41,9 +41,8 @@ impl CargoSettings {
             linkers: Vec::new(),
             build_targets: Vec::new(),
         };
-        let folder = fs::canonicalize(folder).map_err(|problem| {
-            CargoOffloadError::new(format_args!("{}: {problem}", folder.display()))
-        })?;
+        let folder =
+            fs::canonicalize(folder).map_err(|problem| CargoOffloadError::of(folder, problem))?;
         // The last one wins.
         for value in line.iter().rev() {
             settings.read_option(value, &folder);
@@ -67,16 +66,13 @@ impl CargoSettings {
     fn read_file(&mut self, folder: &Path) -> Result<(), CargoOffloadError> {
         for name in ["config", "config.toml"] {
             let file = folder.join(name);
-            let failed = |problem: &dyn std::fmt::Display| {
-                CargoOffloadError::new(format_args!("{}: {problem}", file.display()))
-            };
             let text = match fs::read_to_string(&file) {
                 Ok(text) => text,
                 Err(problem) if is_absent(&problem) => continue,
-                Err(problem) => return Err(failed(&problem)),
+                Err(problem) => return Err(CargoOffloadError::of(&file, problem)),
             };
             self.add(&text, folder.parent(), Some(&file))
-                .map_err(|problem| failed(&problem))?;
+                .map_err(|problem| CargoOffloadError::of(&file, problem))?;
             return Ok(());
         }
         Ok(())

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::project::packages::{Package, PackageOptions};
 use crate::cargo_offload::text::{Align, FAINT, NAME, TextTable};
-use crate::json as json_text;
+use crate::json;
 
 /// Shows the effective keys of `[package.metadata.offload]`, and where each was written.
 ///
@@ -90,7 +90,7 @@ pub(crate) fn run(line: &ConfigLine, out: &mut impl Write) -> Result<(), CargoOf
             profile: environment.profile(),
             packages: found,
         };
-        return write!(out, "{}", json_text::text(&document)).map_err(CargoOffloadError::unwritten);
+        return json::write(&document, out).map_err(CargoOffloadError::unwritten);
     }
     found
         .iter()

@@ -175,7 +175,7 @@ pub(crate) fn init(line: &InitLine, out: &mut impl Write) -> Result<(), CargoOff
         match fs::symlink_metadata(path) {
             Ok(_) => kept.push(*path),
             Err(problem) if is_absent(&problem) => write(Path::new(path), text)?,
-            Err(problem) => return Err(failed(Path::new(path), problem)),
+            Err(problem) => return Err(CargoOffloadError::of(Path::new(path), problem)),
         }
     }
     manifest.write()?;
@@ -234,16 +234,13 @@ fn indented(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn failed(path: &Path, problem: impl std::fmt::Display) -> CargoOffloadError {
-    CargoOffloadError::new(format_args!("{}: {problem}", path.display()))
-}
-
 /// Writes a file, with its folder.
 fn write(path: &Path, text: &str) -> Result<(), CargoOffloadError> {
     if let Some(folder) = path.parent().filter(|folder| *folder != Path::new("")) {
-        fs::create_dir_all(folder).map_err(|problem| failed(folder, problem))?;
+        fs::create_dir_all(folder).map_err(|problem| CargoOffloadError::of(folder, problem))?;
     }
-    files::write_beside(path, text.as_bytes()).map_err(|problem| failed(path, problem))
+    files::write_beside(path, text.as_bytes())
+        .map_err(|problem| CargoOffloadError::of(path, problem))
 }
 
 /// A `Cargo.toml` that keeps its form.
@@ -269,14 +266,17 @@ impl Manifest {
                 true => "\nhint: `cargo offload new` creates a package",
                 false => "",
             };
-            failed(&path, format_args!("{problem}{hint}"))
+            CargoOffloadError::of(&path, format_args!("{problem}{hint}"))
         })?;
-        let document: DocumentMut = text.parse().map_err(|problem| failed(&path, problem))?;
+        let document: DocumentMut = text
+            .parse()
+            .map_err(|problem| CargoOffloadError::of(&path, problem))?;
         let name = document
             .get("package")
             .and_then(|package| package.get("name"));
         let package = name.and_then(Item::as_str).map(str::to_owned);
-        let package = package.ok_or_else(|| failed(&path, "it declares no package"))?;
+        let package =
+            package.ok_or_else(|| CargoOffloadError::of(&path, "it declares no package"))?;
         Ok(Self {
             path,
             document,
@@ -297,13 +297,13 @@ impl Manifest {
         let text = templates::filled(template.manifest, &self.package);
         let wanted: DocumentMut = text.parse().expect("templates are TOML");
         let path = &self.path;
-        let wrong = |name: &str| failed(path, format_args!("`{name}` is no table"));
+        let wrong = |name: &str| CargoOffloadError::of(path, format_args!("`{name}` is no table"));
         let metadata = table(&mut self.document, "package")
             .and_then(|package| table(package, "metadata"))
             .ok_or_else(|| wrong("package.metadata"))?;
         metadata.set_implicit(true);
         if metadata.contains_key("offload") {
-            return Err(failed(
+            return Err(CargoOffloadError::of(
                 path,
                 "there is a table [package.metadata.offload] already\n\
                  hint: further modules are tables [[package.metadata.offload.module]], each with a `name`",
@@ -337,7 +337,7 @@ impl Manifest {
         let item = package.and_then(|package| package.get("build"));
         match item.and_then(Item::as_str) {
             Some(path) => Ok(path.to_owned()),
-            None if item.and_then(Item::as_bool) == Some(false) => Err(failed(
+            None if item.and_then(Item::as_bool) == Some(false) => Err(CargoOffloadError::of(
                 &self.path,
                 "`build = false`: Cargo would run no build script\nhint: remove this key",
             )),

@@ -12,7 +12,7 @@ use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::project::packages::{BuildEnvironment, PackageOptions};
 use crate::cargo_offload::project::system::System;
 use crate::cargo_offload::text::{FAINT, NAME};
-use crate::json as json_text;
+use crate::json;
 
 /// Shows compilers, SDKs, runtimes and GPUs of this machine, and whether each target of the package builds here.
 ///
@@ -114,7 +114,7 @@ pub(crate) fn run(line: &DoctorLine, out: &mut impl Write) -> Result<(), CargoOf
         problem,
     };
     match line.json {
-        true => write!(out, "{}", json_text::text(&document)),
+        true => json::write(&document, out),
         false => print(&document, out),
     }
     .map_err(CargoOffloadError::unwritten)

@@ -75,11 +75,11 @@ pub(super) fn export(
         Ok(record) => record,
         // Another build script made the library; nothing is known of it.
         Err(problem) if is_absent(&problem) => return Ok(()),
-        Err(problem) => return Err(failed(&path, problem)),
+        Err(problem) => return Err(CargoOffloadError::of(&path, problem)),
     };
     let record: Record = serde_json::from_slice(&record).map_err(|problem| {
         let hint = "hint: `cargo update -p offload-build` gets the release of this tool";
-        failed(&path, format_args!("{problem}\n{hint}"))
+        CargoOffloadError::of(&path, format_args!("{problem}\n{hint}"))
     })?;
     let made_it = |module: &&Module| {
         let mut outputs = module.files.iter().flat_map(|files| &files.outputs);
@@ -87,7 +87,7 @@ pub(super) fn export(
     };
     let Some(module) = record.modules.iter().find(made_it) else {
         let text = format!("no module made `{}`", library.display());
-        return Err(failed(&path, text));
+        return Err(CargoOffloadError::of(&path, text));
     };
     let own = |folder: &&PathBuf| is_own(folder, &record.package.folder, out_dir);
     let own: Vec<&PathBuf> = module.include.iter().filter(own).collect();
@@ -199,7 +199,8 @@ fn install_headers(folders: &[&PathBuf], to: &Path) -> Result<bool, CargoOffload
     let mut has_headers = false;
     for folder in folders {
         for header in headers(folder)? {
-            let bytes = fs::read(&header).map_err(|problem| failed(&header, problem))?;
+            let bytes =
+                fs::read(&header).map_err(|problem| CargoOffloadError::of(&header, problem))?;
             let below = header.strip_prefix(folder).unwrap_or(&header);
             write(&to.join(below), &bytes)?;
             has_headers = true;
@@ -213,7 +214,7 @@ fn headers(folder: &Path) -> Result<Vec<PathBuf>, CargoOffloadError> {
     let mut folders = vec![folder.to_owned()];
     let mut found = Vec::new();
     while let Some(folder) = folders.pop() {
-        let wrong = |problem: io::Error| failed(&folder, problem);
+        let wrong = |problem: io::Error| CargoOffloadError::of(&folder, problem);
         for entry in fs::read_dir(&folder).map_err(wrong)? {
             let entry = entry.map_err(wrong)?;
             let path = entry.path();
@@ -233,12 +234,8 @@ fn headers(folder: &Path) -> Result<Vec<PathBuf>, CargoOffloadError> {
 /// Writes a file, with its folder.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), CargoOffloadError> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(|problem| failed(folder, problem))?;
-    files::write_beside(path, bytes).map_err(|problem| failed(path, problem))
-}
-
-fn failed(path: &Path, problem: impl std::fmt::Display) -> CargoOffloadError {
-    CargoOffloadError::new(format_args!("{}: {problem}", path.display()))
+    fs::create_dir_all(folder).map_err(|problem| CargoOffloadError::of(folder, problem))?;
+    files::write_beside(path, bytes).map_err(|problem| CargoOffloadError::of(path, problem))
 }
 
 #[cfg(test)]

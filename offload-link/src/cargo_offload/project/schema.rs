@@ -8,7 +8,7 @@ use offload_build::tools::{self, KeyDescription, KeyForm};
 use serde_json::{Map, Value, json};
 
 use crate::cargo_offload::error::CargoOffloadError;
-use crate::json as json_text;
+use crate::json;
 
 /// Prints the JSON schema of `[package.metadata.offload]`, for editors.
 #[derive(Debug, clap::Args)]
@@ -18,7 +18,7 @@ Example:
 pub(crate) struct SchemaLine {}
 
 pub(crate) fn run(_: &SchemaLine, out: &mut impl Write) -> Result<(), CargoOffloadError> {
-    write!(out, "{}", json_text::text(&schema())).map_err(CargoOffloadError::unwritten)
+    json::write(&schema(), out).map_err(CargoOffloadError::unwritten)
 }
 
 fn schema() -> Value {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::project::packages::PackageOptions;
 use crate::cargo_offload::text::{Align, FAINT, TARGET, TextTable};
-use crate::json as json_text;
+use crate::json;
 
 /// Lists targets with architecture and products, and whether this machine can compile for each.
 ///
@@ -71,7 +71,7 @@ pub(crate) fn run(line: &TargetsLine, out: &mut impl Write) -> Result<(), CargoO
     }
     if line.json {
         let document = TargetsDocument { schema: 1, targets };
-        return write!(out, "{}", json_text::text(&document)).map_err(CargoOffloadError::unwritten);
+        return json::write(&document, out).map_err(CargoOffloadError::unwritten);
     }
     print(&targets, out).map_err(CargoOffloadError::unwritten)
 }

@@ -12,20 +12,14 @@ use offload_formats::container::decompression_limit::DecompressionLimit;
 use offload_formats::container::prune::{
     PruneChoice, PruneCounts, PruneProblem, PrunedFile, PtxChoice, prune,
 };
-use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::pieces::Piece;
 use offload_formats::format::unpacked::Scratch;
 
-/// Returns the error for an output.
-pub(super) fn failed(output: &Path, problem: &dyn std::fmt::Display) -> CargoOffloadError {
-    CargoOffloadError::new(format_args!("{}: {problem}", terminal(output)))
-}
-
 /// Creates a file for an output.
 pub(super) fn create(output: &Path) -> Result<NewFile, CargoOffloadError> {
     let made = NewFile::watched(output, ".prune-");
-    made.map_err(|error| failed(output, &error))
+    made.map_err(|error| CargoOffloadError::of(output, &error))
 }
 
 /// Gives a complete file the permissions of the old one, and its name. In the place of the old file, it also gets its
@@ -47,7 +41,7 @@ pub(super) fn finish(made: NewFile, old: &Opened, output: &Path) -> Result<(), C
         platform::set_mode_of(made.file(), mode)
     });
     kept.and_then(|()| made.finish())
-        .map_err(|error| failed(output, &error))
+        .map_err(|error| CargoOffloadError::of(output, &error))
 }
 
 /// Writes the new content of a file or member, whose input 1 is `contents`, and compares it with the old one: the images

@@ -64,15 +64,10 @@ impl WheelRecord {
 
 impl RecordLine {
     fn parse(line: &[u8]) -> Self {
-        let (line, end): (&[u8], &[u8]) = match line {
+        let (line, end): (&[u8], &'static [u8]) = match line {
             [line @ .., b'\r', b'\n'] => (line, b"\r\n"),
             [line @ .., b'\n'] => (line, b"\n"),
             line => (line, b""),
-        };
-        let end: &'static [u8] = match end.len() {
-            2 => b"\r\n",
-            1 => b"\n",
-            _ => b"",
         };
         let (path, length) = match line {
             [b'"', quoted @ ..] => quoted_path(quoted),

@@ -33,10 +33,11 @@ impl PrunedTree<'_> {
     ///
     /// Fails if the new folder is in the old one, or something cannot be created.
     pub(super) fn prepare(&self) -> Result<(), CargoOffloadError> {
-        let inside = is_inside(self.to, self.from).map_err(|error| failed(self.to, &error))?;
+        let inside = is_inside(self.to, self.from)
+            .map_err(|error| CargoOffloadError::of(self.to, &error))?;
         if inside {
             let text = "the new folder is inside of the old one";
-            return Err(failed(self.to, &text));
+            return Err(CargoOffloadError::of(self.to, text));
         }
         self.folder(self.from)
     }
@@ -48,16 +49,20 @@ impl PrunedTree<'_> {
             let mode = platform::mode(&fs::metadata(folder)?) | 0o700;
             platform::set_mode(&new, mode)
         });
-        made.map_err(|error| failed(&new, &error))?;
-        let entries = fs::read_dir(folder).map_err(|error| failed(folder, &error))?;
+        made.map_err(|error| CargoOffloadError::of(&new, &error))?;
+        let entries =
+            fs::read_dir(folder).map_err(|error| CargoOffloadError::of(folder, &error))?;
         for entry in entries {
-            let entry = entry.map_err(|error| failed(folder, &error))?;
+            let entry = entry.map_err(|error| CargoOffloadError::of(folder, &error))?;
             let path = entry.path();
-            let kind = entry.file_type().map_err(|error| failed(&path, &error))?;
+            let kind = entry
+                .file_type()
+                .map_err(|error| CargoOffloadError::of(&path, &error))?;
             if kind.is_dir() {
                 self.folder(&path)?;
             } else if kind.is_symlink() {
-                copy_link(&path, &self.place(&path)).map_err(|error| failed(&path, &error))?;
+                copy_link(&path, &self.place(&path))
+                    .map_err(|error| CargoOffloadError::of(&path, &error))?;
             } else if !kind.is_file() {
                 let text = format!(
                     "{}: is not a regular file, and is not copied",
@@ -80,9 +85,9 @@ fn copy_link(link: &Path, new: &Path) -> io::Result<()> {
 
 /// Copies a file that is not pruned.
 pub(super) fn copy_file(from: &Path, to: &Path) -> Result<(), CargoOffloadError> {
-    let old = Opened::open(from).map_err(|error| failed(from, &error))?;
+    let old = Opened::open(from).map_err(|error| CargoOffloadError::of(from, &error))?;
     let made = new_file::create(to)?;
-    io::copy(&mut &old, &mut made.file()).map_err(|error| failed(to, &error))?;
+    io::copy(&mut &old, &mut made.file()).map_err(|error| CargoOffloadError::of(to, &error))?;
     new_file::finish(made, &Opened::new(from, old, None), to)
 }
 
@@ -94,8 +99,4 @@ fn is_inside(path: &Path, folder: &Path) -> io::Result<bool> {
     let existing = path.ancestors().find(|part| part.exists());
     let existing = existing.unwrap_or(Path::new(OsStr::new("/")));
     Ok(existing.canonicalize()?.starts_with(folder))
-}
-
-fn failed(path: &Path, problem: &dyn std::fmt::Display) -> CargoOffloadError {
-    CargoOffloadError::new(format_args!("{}: {problem}", terminal(path)))
 }

@@ -4,11 +4,12 @@ use std::io;
 
 use offload_formats::container::inventory::{ContainerData, ContainerFormat};
 use offload_formats::format::compressed_bundle::{Compression, compress_to};
+use serde::Serialize;
 
 use crate::cargo_offload::images::FileImages;
 
 /// Sizes of all bundles that are not compressed, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct EstimatedCompression {
     /// Number of bundles.
     pub(super) bundles: usize,

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::changes::{by_target, changed_kernels};
-use super::measure::{ImageSizes, MeasuredContainer, MeasuredFile};
+use super::compression::EstimatedCompression;
+use super::measure::{ImageSizes, MeasuredContainer, MeasuredFile, MeasuredImage};
 use crate::cargo_offload::kernels::shown_name;
 
 #[derive(Serialize)]
@@ -22,7 +23,7 @@ pub(super) struct SizeDocument<'a> {
     duplicates: Option<Vec<SizedDuplicates<'a>>>,
     /// Left out unless compression was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    compression: Option<SizedCompression>,
+    compression: Option<EstimatedCompression>,
 }
 
 #[derive(Serialize)]
@@ -31,13 +32,6 @@ struct SizedDuplicates<'a> {
     images: &'a [usize],
     size: u64,
     wasted: u64,
-}
-
-#[derive(Serialize)]
-struct SizedCompression {
-    bundles: usize,
-    plain: u64,
-    packed: u64,
 }
 
 #[derive(Serialize)]
@@ -52,14 +46,7 @@ struct SizedKernel<'a> {
 struct SizedTarget<'a> {
     target: &'a str,
     #[serde(flatten)]
-    sizes: Sizes,
-}
-
-#[derive(Serialize)]
-struct Sizes {
-    images: usize,
-    stored: u64,
-    unpacked: u64,
+    sizes: ImageSizes,
 }
 
 #[derive(Serialize)]
@@ -70,16 +57,7 @@ struct SizedContainer<'a> {
     stored: u64,
     unpacked: u64,
     compressed: bool,
-    images: Vec<SizedImage<'a>>,
-}
-
-#[derive(Serialize)]
-struct SizedImage<'a> {
-    number: usize,
-    target: &'a str,
-    form: &'static str,
-    stored: u64,
-    unpacked: u64,
+    images: &'a [MeasuredImage],
 }
 
 #[derive(Serialize)]
@@ -117,23 +95,8 @@ struct SizedFile<'a> {
 #[derive(Serialize)]
 struct TargetChange<'a> {
     target: &'a str,
-    old: Sizes,
-    new: Sizes,
-}
-
-impl From<ImageSizes> for Sizes {
-    fn from(sizes: ImageSizes) -> Self {
-        let ImageSizes {
-            images,
-            stored,
-            unpacked,
-        } = sizes;
-        Self {
-            images,
-            stored,
-            unpacked,
-        }
-    }
+    old: ImageSizes,
+    new: ImageSizes,
 }
 
 impl<'a> SizeDocument<'a> {
@@ -141,7 +104,7 @@ impl<'a> SizeDocument<'a> {
         let targets = file.targets.iter();
         let targets = targets.map(|(target, sizes)| SizedTarget {
             target,
-            sizes: (*sizes).into(),
+            sizes: *sizes,
         });
         Self {
             schema: 1,
@@ -168,25 +131,13 @@ impl<'a> SizeDocument<'a> {
                 });
                 duplicates.collect()
             }),
-            compression: file.compression.map(|all| SizedCompression {
-                bundles: all.bundles,
-                plain: all.plain,
-                packed: all.packed,
-            }),
+            compression: file.compression,
         }
     }
 }
 
 impl<'a> SizedContainer<'a> {
     fn of(container: &'a MeasuredContainer) -> Self {
-        let images = container.images.iter();
-        let images = images.map(|image| SizedImage {
-            number: image.number,
-            target: &image.target,
-            form: image.form,
-            stored: image.stored,
-            unpacked: image.unpacked,
-        });
         Self {
             place: &container.place,
             index: container.index,
@@ -194,7 +145,7 @@ impl<'a> SizedContainer<'a> {
             stored: container.stored,
             unpacked: container.unpacked(),
             compressed: container.is_compressed,
-            images: images.collect(),
+            images: &container.images,
         }
     }
 }
@@ -207,11 +158,7 @@ impl<'a> DiffDocument<'a> {
             device: file.device(),
         });
         let targets = by_target(old, new).into_iter();
-        let targets = targets.map(|(target, old, new)| TargetChange {
-            target,
-            old: old.into(),
-            new: new.into(),
-        });
+        let targets = targets.map(|(target, old, new)| TargetChange { target, old, new });
         Self {
             schema: 1,
             old: one,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use offload_formats::container::inventory::{ContainerFormat, ImageContainer, PlacedImage};
 use offload_formats::escape::terminal;
+use serde::Serialize;
 
 use crate::cargo_offload::image_text;
 use crate::cargo_offload::images::{FileImages, FilePart};
@@ -64,8 +65,8 @@ impl MeasuredKernel {
     }
 }
 
-/// Sizes of several images.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Sizes of several images. JSON has these fields, and those of [`MeasuredImage`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct ImageSizes {
     pub(super) images: usize,
     /// Size in the file. The size of a compressed container is shared among its images by their unpacked sizes.
@@ -89,6 +90,7 @@ pub(super) struct MeasuredContainer {
 }
 
 /// Sizes of an image.
+#[derive(Serialize)]
 pub(super) struct MeasuredImage {
     /// Number in the file.
     pub(super) number: usize,

@@ -58,10 +58,7 @@ fn of_group(images: &[Image], group: &Group) -> Result<HashSet<usize>, LinkError
             "its entries for `{first}` and `{second}` exclude each other, and the link for {} takes both",
             group.target()
         );
-        LinkError::Input {
-            from: one.from.clone(),
-            source: problem.into(),
-        }
+        LinkError::input(&one.from, problem)
     })?;
     let farther = bundled.iter().zip(linked).filter(|(_, linked)| !linked);
     Ok(farther.map(|((index, _), _)| *index).collect())

@@ -42,7 +42,7 @@ impl Images {
                     continue;
                 };
                 for image in Image::of_library(&path, &group.triple, &group.processor)? {
-                    report.lines.push(image.line(Fate::Linked(Vec::new())));
+                    report.lines.push(image.line(Fate::LINKED));
                     group.members.push(self.images.len());
                     self.images.push(image);
                 }

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 
 use offload_formats::names::{ImageTarget, OffloadKind};
 
+use crate::linker_wrapper::inputs::host_objects::KINDS;
 use crate::linker_wrapper::inputs::images::Image;
 use crate::linker_wrapper::report::fates::target;
 
@@ -65,12 +66,17 @@ impl Group {
         }
     }
 
+    /// Returns the processor for the device linker; an empty one means that there is no option for it.
+    pub(crate) fn processor(&self) -> &str {
+        canonical(&self.processor)
+    }
+
     fn is_for(&self, image: &Image) -> bool {
-        self.triple == image.triple && canonical(&self.processor) == canonical(&image.processor)
+        self.triple == image.triple && self.processor() == canonical(&image.processor)
     }
 }
 
-/// Returns the processor, with `generic` for an empty one: LLVM 19 writes nothing where LLVM 22 writes `generic`.
+/// Returns the processor, an empty one for `generic`: LLVM 19 writes nothing where LLVM 22 writes `generic`.
 fn canonical(processor: &str) -> &str {
     match processor {
         "generic" => "",
@@ -207,14 +213,6 @@ pub(crate) enum OwnGroup {
     IfAlone,
     Never,
 }
-
-/// Kinds that have a runtime, in LLVM's order.
-const KINDS: [OffloadKind; 4] = [
-    OffloadKind::OPENMP,
-    OffloadKind::CUDA,
-    OffloadKind::HIP,
-    OffloadKind::SYCL,
-];
 
 #[cfg(test)]
 mod tests {

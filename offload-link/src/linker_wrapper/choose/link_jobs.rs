@@ -174,14 +174,6 @@ impl LinkJobs<'_> {
 }
 
 impl Group {
-    /// Returns the processor for the device linker; `generic` means that there is no option for it.
-    fn processor(&self) -> &str {
-        match self.processor.as_str() {
-            "generic" => "",
-            other => other,
-        }
-    }
-
     /// Returns the name of the image's file without its extension; for LLVM, architecture and processor.
     fn label(&self, way: Way) -> String {
         let arch = self.triple.split_once('-');
@@ -216,10 +208,8 @@ fn file_name(
 /// Returns the group's triple, if both it and the processor are valid in options of a device linker.
 fn checked_triple(images: &Images, group: &Group) -> Result<Triple, LinkError> {
     let first = group.members.first();
-    let wrong = |source: String| LinkError::Input {
-        from: first.map_or(String::new(), |index| images.images[*index].from.clone()),
-        source: source.into(),
-    };
+    let from = first.map_or("", |index| images.images[*index].from.as_str());
+    let wrong = |problem: String| LinkError::input(from, problem);
     let triple = Triple::parse(&group.triple)
         .map_err(|error| wrong(format!("triple `{}`: {error}", terminal(&group.triple))))?;
     // Options and entry IDs cannot contain these characters.

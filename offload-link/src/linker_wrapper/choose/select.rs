@@ -161,7 +161,7 @@ impl Selection<'_> {
         for (image, chosen) in self.images.iter().zip(&mut chosen) {
             fates.push(if *chosen {
                 match seen.add(image)? {
-                    None => Fate::Linked(Vec::new()),
+                    None => Fate::LINKED,
                     Some(first) => {
                         *chosen = false;
                         Fate::Duplicate {
@@ -274,7 +274,7 @@ impl Selection<'_> {
             .flat_map(|group| group.members.iter().copied())
             .collect();
         for (index, fate) in fates.iter_mut().enumerate() {
-            if *fate == Fate::Linked(Vec::new()) && !linked.contains(&index) {
+            if *fate == Fate::LINKED && !linked.contains(&index) {
                 let reason = match release {
                     LlvmRelease::V19 => NOT_WANTED,
                     _ => NO_OBJECT,
@@ -309,7 +309,7 @@ impl Selection<'_> {
                 others.push(image);
                 members.push(index);
             }
-            fates.push(Fate::Linked(Vec::new()));
+            fates.push(Fate::LINKED);
         }
         Ok((members, fates))
     }

@@ -33,7 +33,7 @@ struct KeptBlocks {
 }
 
 /// Size of a block in bytes. Most objects have their section headers in the last one.
-const BLOCK: usize = 8 << 10;
+pub(crate) const BLOCK: usize = 8 << 10;
 
 /// Size in bytes of the largest file whose blocks stay. Most host libraries are smaller.
 const KEPT: u64 = 16 << 20;
@@ -56,7 +56,16 @@ impl Blocks {
     pub(crate) fn of(path: &Path, file: File) -> io::Result<Self> {
         let mut first = [0; BLOCK];
         let count = file.read_at(&mut first, 0)?;
-        let (len, stamp) = match count {
+        Self::after(path, file, &first[..count])
+    }
+
+    /// Returns the blocks of an open file whose first block was read; it is shorter if it is the whole file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file is no regular one.
+    pub(crate) fn after(path: &Path, file: File, first: &[u8]) -> io::Result<Self> {
+        let (len, stamp) = match first.len() {
             BLOCK => {
                 let metadata = file.metadata()?;
                 if !metadata.is_file() {
@@ -65,9 +74,9 @@ impl Blocks {
                 let len = metadata.len().max(BLOCK as u64);
                 (len, Some(Stamp::of(&metadata)))
             }
-            _ => (count as u64, None),
+            count => (count as u64, None),
         };
-        let mut blocks = vec![OnceCell::from(Box::from(&first[..count]))];
+        let mut blocks = vec![OnceCell::from(Box::from(first))];
         if len <= KEPT {
             let count = usize::try_from(len).expect("a small file's size fits in memory");
             blocks.resize_with(count.div_ceil(BLOCK).max(1), OnceCell::new);

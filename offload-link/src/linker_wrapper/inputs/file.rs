@@ -12,6 +12,7 @@ use offload_formats::container::bundled::BundledEntry;
 use offload_formats::container::elf::Machine;
 use offload_formats::escape::terminal;
 
+use crate::linker_wrapper::error::Problem;
 use crate::linker_wrapper::inputs::archive_index::ArchiveIndex;
 use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::linker_wrapper::line::arguments::Load;
@@ -38,8 +39,6 @@ pub(crate) struct Unreadable {
     pub from: String,
     pub problem: Problem,
 }
-
-pub(crate) type Problem = Box<dyn std::error::Error + Send + Sync>;
 
 /// A file of the host link that was found and opened.
 #[derive(Clone, Debug)]
@@ -140,12 +139,13 @@ impl Inputs {
 }
 
 impl InputFile {
-    /// Returns a file for an item of the command line. Keeps its blocks if it may contain images.
+    /// Returns a file for an item of the command line. Keeps its blocks if it may contain images; without blocks, it
+    /// contains none.
     pub(crate) fn new(
         path: PathBuf,
         (item, load): (usize, Load),
         (kind, units): (FileKind, Vec<Unit>),
-        blocks: Blocks,
+        blocks: Option<Blocks>,
     ) -> Self {
         let file = Self {
             path,
@@ -159,7 +159,7 @@ impl InputFile {
             names: OnceCell::new(),
             index: OnceCell::new(),
         };
-        if file.has_device_code() {
+        if let Some(blocks) = blocks.filter(|_| file.has_device_code()) {
             file.keep(blocks);
         }
         file

@@ -21,9 +21,9 @@ use offload_formats::format::magic::Magic;
 use offload_formats::format::pieces::Piece;
 
 use crate::linker_wrapper::actions::Actions;
-use crate::linker_wrapper::error::LinkError;
-use crate::linker_wrapper::inputs::file::{InputFile, Problem};
-use crate::llvm_tool::{Output, Sources, Style, outputs};
+use crate::linker_wrapper::error::{LinkError, Problem};
+use crate::linker_wrapper::inputs::file::InputFile;
+use crate::llvm_tool::{Output, Sources, outputs};
 
 /// Facts about the link that the archive depends on.
 pub(crate) struct Maker<'a> {
@@ -46,10 +46,8 @@ pub(crate) fn write(file: &InputFile, maker: &Maker<'_>) -> Result<PathBuf, Link
         return Ok(path);
     }
     let written = copy(file, &path);
-    written.map(|()| path).map_err(|source| LinkError::Input {
-        from: terminal(&*file.path).to_string(),
-        source,
-    })
+    written.map_err(|problem| LinkError::input(terminal(&*file.path), problem))?;
+    Ok(path)
 }
 
 fn copy(file: &InputFile, path: &Path) -> Result<(), Problem> {
@@ -70,11 +68,7 @@ fn copy(file: &InputFile, path: &Path) -> Result<(), Problem> {
             symbols,
         })
         .collect();
-    let output = Output {
-        path: path.to_owned(),
-        pieces: layout(&plans, Index::Always)?,
-        style: Style::Plain,
-    };
+    let output = Output::plain(path.to_owned(), layout(&plans, Index::Always)?);
     let written = outputs::write(&[output], &sources);
     written.map_err(|problem| problem.to_string().into())
 }

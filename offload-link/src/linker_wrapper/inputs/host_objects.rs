@@ -156,7 +156,8 @@ pub(crate) fn kinds_of(section: &str) -> Vec<OffloadKind> {
     KINDS.into_iter().filter(here).collect()
 }
 
-const KINDS: [OffloadKind; 4] = [
+/// Kinds that have entries and a runtime, in LLVM's order.
+pub(crate) const KINDS: [OffloadKind; 4] = [
     OffloadKind::OPENMP,
     OffloadKind::CUDA,
     OffloadKind::HIP,

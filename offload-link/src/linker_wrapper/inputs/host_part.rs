@@ -28,9 +28,9 @@ use offload_formats::format::magic::Magic;
 use offload_formats::names::host::clang_triple;
 
 use crate::files::scratch;
-use crate::linker_wrapper::error::LinkError;
+use crate::linker_wrapper::error::{LinkError, Problem};
 use crate::linker_wrapper::inputs::blocks::Blocks;
-use crate::linker_wrapper::inputs::file::{FileKind, InputFile, Inputs, Problem, Unit};
+use crate::linker_wrapper::inputs::file::{FileKind, InputFile, Inputs, Unit};
 use crate::linker_wrapper::inputs::host_archive;
 use crate::linker_wrapper::inputs::images::with_hint;
 use crate::linker_wrapper::installed::programs;
@@ -69,11 +69,9 @@ impl Inputs {
                     continue;
                 }
                 let from = file.unit_name(unit);
-                let wrong = |source| LinkError::Input {
-                    from: from.clone(),
-                    source,
-                };
-                let Some(part) = read(file, unit, limit).map_err(wrong)? else {
+                let part = read(file, unit, limit);
+                let part = part.map_err(|problem| LinkError::input(&from, problem))?;
+                let Some(part) = part else {
                     continue;
                 };
                 made.push((index, maker.object(&part, &from, count, self)?));
@@ -104,10 +102,7 @@ impl Inputs {
     /// Uses an object as the host's view of a unit.
     fn adopt(&mut self, file: &mut InputFile, index: usize, path: &Path) -> Result<(), LinkError> {
         let from = file.unit_name(&file.units[index]);
-        let wrong = |source: Problem| LinkError::Input {
-            from: from.clone(),
-            source,
-        };
+        let wrong = |problem: Problem| LinkError::input(&from, problem);
         let unreadable = self.unreadable.len();
         let blocks = Blocks::open(path).map_err(|problem| wrong(problem.into()))?;
         let seen = self.look(path, &blocks)?;

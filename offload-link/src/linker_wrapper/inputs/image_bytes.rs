@@ -14,7 +14,6 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -171,13 +170,12 @@ impl ImageBytes {
             ImagePlace::Small(range, known) => Cow::Borrowed(match known.get() {
                 Some(known) => known,
                 None => {
-                    let read =
-                        self.with_file(|file| file.file.with(|file| range_of(file, range)))?;
+                    let read = self.with_file(|file| range_of(file, range))?;
                     known.get_or_init(|| read)
                 }
             }),
             ImagePlace::Large(range, _) => {
-                Cow::Owned(self.with_file(|file| file.file.with(|file| range_of(file, range)))?)
+                Cow::Owned(self.with_file(|file| range_of(file, range))?)
             }
             ImagePlace::Packed(..) if self.is_spooled() => {
                 Cow::Owned(range_of(self.spooled()?, &(0..self.size))?)
@@ -202,28 +200,23 @@ impl ImageBytes {
     pub(crate) fn read<T>(&self, read: impl FnOnce(&ImageData<'_>) -> T) -> io::Result<T> {
         match &self.place {
             ImagePlace::Large(range, Some(file)) => {
-                let file = Opened::new(&self.path, Arc::clone(file), None);
-                self.unchanged(&Reading::new(file), |file| {
-                    let data = match usize::try_from(self.size) {
-                        Ok(size @ ..=SMALL) => {
-                            let mut bytes = vec![0; size];
-                            file.file.read_exact_at(&mut bytes, range.start)?;
-                            ImageData::Known(Cow::Owned(bytes))
-                        }
-                        _ => ImageData::File(ReadCache::new(file.part(range.clone()))),
-                    };
-                    Ok(read(&data))
-                })
+                let data = match usize::try_from(self.size) {
+                    Ok(size @ ..=SMALL) => {
+                        let mut bytes = vec![0; size];
+                        let done = file.read_exact_at(&mut bytes, range.start);
+                        done.map(|()| ImageData::Known(Cow::Owned(bytes)))
+                    }
+                    _ => Ok(self.cached(Arc::clone(file), range.clone())),
+                };
+                self.unchanged(file, data.map(|data| read(&data)))
             }
             ImagePlace::Packed(..) if self.is_spooled() => {
                 let spooled = self.spooled()?.try_clone()?;
-                let file = Reading::new(Opened::new(&self.path, spooled, None));
-                let data = ImageData::File(ReadCache::new(file.part(0..self.size)));
-                Ok(read(&data))
+                Ok(read(&self.cached(spooled, 0..self.size)))
             }
             ImagePlace::Unpacked(bytes, range) => {
                 let source = PieceSource::new(pieces(range), vec![bytes.source()]);
-                Ok(read(&ImageData::Unpacked(ReadCache::new(source))))
+                Ok(read(&ImageData::Cached(ReadCache::new(source))))
             }
             _ => Ok(read(&ImageData::Known(self.all()?))),
         }
@@ -238,10 +231,7 @@ impl ImageBytes {
         match &self.place {
             ImagePlace::Large(range, _) => {
                 let out = File::create(path)?;
-                self.with_file(|file| {
-                    file.file
-                        .with(|file| Ok(copy_range(file, range.clone(), &out, 0)?))
-                })
+                self.with_file(|file| Ok(copy_range(file, range.clone(), &out, 0)?))
             }
             ImagePlace::Packed(_, _, spooled, disk) => {
                 let mut out = File::create(path)?;
@@ -286,36 +276,36 @@ impl ImageBytes {
         let ImagePlace::Packed(bundle, range, ..) = &self.place else {
             return Ok(());
         };
-        self.with_file(|file| {
-            file.file.with(|mut source| {
-                source.seek(SeekFrom::Start(bundle.data.start))?;
-                let size = bundle.data.end.saturating_sub(bundle.data.start);
-                let source = BufReader::with_capacity(1 << 17, source.take(size));
-                let done = bundle.extract_from(source, range.clone(), out);
-                done.map_err(|problem| match problem {
-                    compressed_bundle::CompressedBundleError::Output { .. } => {
-                        io::Error::other(format!("{problem}\nhint: {}", decompressed::FULL))
-                    }
-                    problem => io::Error::other(problem),
-                })
+        self.with_file(|mut source| {
+            source.seek(SeekFrom::Start(bundle.data.start))?;
+            let size = bundle.data.end.saturating_sub(bundle.data.start);
+            let source = BufReader::with_capacity(1 << 17, source.take(size));
+            let done = bundle.extract_from(source, range.clone(), out);
+            done.map_err(|problem| match problem {
+                compressed_bundle::CompressedBundleError::Output { .. } => {
+                    io::Error::other(format!("{problem}\nhint: {}", decompressed::FULL))
+                }
+                problem => io::Error::other(problem),
             })
         })
     }
 
-    /// Opens the file for `read`, and fails if the file has changed after that.
-    fn with_file<T>(&self, read: impl FnOnce(&Rc<Reading>) -> io::Result<T>) -> io::Result<T> {
-        let file = Opened::open(&self.path)?;
-        self.unchanged(&Reading::new(Opened::new(&self.path, file, None)), read)
+    /// Returns a range of an open file for a parser.
+    fn cached(&self, file: impl Into<Arc<File>>, range: Range<u64>) -> ImageData<'static> {
+        let file = Reading::new(Opened::new(&self.path, file, None));
+        ImageData::Cached(ReadCache::new(file.part(range)))
     }
 
-    /// Passes an open file to `read`, and fails if the file has changed after that.
-    fn unchanged<T>(
-        &self,
-        file: &Rc<Reading>,
-        read: impl FnOnce(&Rc<Reading>) -> io::Result<T>,
-    ) -> io::Result<T> {
-        let found = read(file);
-        let now = Stamp::of(&file.file.with(File::metadata)?);
+    /// Opens the file for `read`, and fails if the file has changed after that.
+    fn with_file<T>(&self, read: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+        let file = Opened::open(&self.path)?;
+        let found = read(&file);
+        self.unchanged(&file, found)
+    }
+
+    /// Returns what was found in the file, or the error for a file that has changed since the link examined it.
+    fn unchanged<T>(&self, file: &File, found: io::Result<T>) -> io::Result<T> {
+        let now = Stamp::of(&file.metadata()?);
         match &self.stamp {
             Some(stamp) if *stamp != now => {
                 Err(io::Error::other("the file changed while it was linked"))
@@ -330,33 +320,28 @@ pub(crate) enum ImageData<'a> {
     /// All bytes.
     Known(Cow<'a, [u8]>),
     /// A cache of the ranges that were read.
-    File(ReadCache),
-    /// The same, for unpacked data.
-    Unpacked(ReadCache),
+    Cached(ReadCache),
 }
 
 impl<'d> ReadAt<'d> for &'d ImageData<'_> {
     fn size(self) -> Option<u64> {
         match self {
             ImageData::Known(bytes) => Some(bytes.len() as u64),
-            ImageData::File(cache) => cache.size(),
-            ImageData::Unpacked(cache) => cache.size(),
+            ImageData::Cached(cache) => cache.size(),
         }
     }
 
     fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {
         match self {
             ImageData::Known(bytes) => (&**bytes).read_at(offset, size),
-            ImageData::File(cache) => cache.read_at(offset, size),
-            ImageData::Unpacked(cache) => cache.read_at(offset, size),
+            ImageData::Cached(cache) => cache.read_at(offset, size),
         }
     }
 
     fn read_until(self, range: Range<u64>, delimiter: u8) -> Option<&'d [u8]> {
         match self {
             ImageData::Known(bytes) => (&**bytes).read_until(range, delimiter),
-            ImageData::File(cache) => cache.read_until(range, delimiter),
-            ImageData::Unpacked(cache) => cache.read_until(range, delimiter),
+            ImageData::Cached(cache) => cache.read_until(range, delimiter),
         }
     }
 }

@@ -22,10 +22,10 @@ use offload_formats::names::{EntryIdError, ImageTarget, OffloadKind};
 
 use crate::decompressed::{self, DecompressionLimit};
 use crate::files;
-use crate::linker_wrapper::error::LinkError;
+use crate::linker_wrapper::error::{LinkError, Problem};
 use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::linker_wrapper::inputs::file::{
-    DeviceCode, FileKind, InputFile, Inputs, Place, Problem, Unit, UnitKind,
+    DeviceCode, FileKind, InputFile, Inputs, Place, Unit, UnitKind,
 };
 use crate::linker_wrapper::inputs::host_objects;
 use crate::linker_wrapper::inputs::image_bytes::{Disk, ImageBytes, ImageData};
@@ -109,10 +109,7 @@ impl Image {
     ) -> Result<(), LinkError> {
         let from = file.unit_name(unit);
         let path = unit.path(&file.path);
-        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| LinkError::Input {
-            from: from.clone(),
-            source,
-        };
+        let invalid = |problem: Problem| LinkError::input(&from, problem);
         let blocks = file.blocks(unit).map_err(|source| invalid(source.into()))?;
         let data = blocks.apart();
         let found = container::link_inputs(Window::new(&data, unit.data.clone()), unpacking);
@@ -175,10 +172,7 @@ impl Image {
         processor: &str,
     ) -> Result<Vec<Self>, LinkError> {
         let from = terminal(path).to_string();
-        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| LinkError::Input {
-            from: from.clone(),
-            source,
-        };
+        let invalid = |problem: Problem| LinkError::input(&from, problem);
         let blocks = Blocks::open(path).map_err(|source| invalid(source.into()))?;
         let data = &blocks.apart();
         let size = data
@@ -270,10 +264,8 @@ impl Image {
     /// Returns the error for a failed operation on the image.
     fn lost(&self, done: &str, problem: &io::Error) -> LinkError {
         let (kind, target) = (self.offload_kind, target(&self.triple, &self.processor));
-        LinkError::Input {
-            from: self.from.clone(),
-            source: format!("the {kind} image for {target} cannot be {done}: {problem}").into(),
-        }
+        let text = format!("the {kind} image for {target} cannot be {done}: {problem}");
+        LinkError::input(&self.from, text)
     }
 
     /// Returns its symbols; `None` for formats without any, such as PTX.
@@ -288,10 +280,8 @@ impl Image {
         })?;
         names.map_err(|problem| {
             let (kind, target) = (self.offload_kind, target(&self.triple, &self.processor));
-            LinkError::Input {
-                from: self.from.clone(),
-                source: format!("symbols of the {kind} image for {target}: {problem}").into(),
-            }
+            let text = format!("symbols of the {kind} image for {target}: {problem}");
+            LinkError::input(&self.from, text)
         })
     }
 
@@ -362,10 +352,7 @@ impl BundleReader {
         let from = file.unit_name(unit);
         let outside = bundle.outside.as_deref();
         let path = outside.unwrap_or(&file.path);
-        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| LinkError::Input {
-            from: from.clone(),
-            source,
-        };
+        let invalid = |problem: Problem| LinkError::input(&from, problem);
         let blocks = file.blocks_of(outside);
         let blocks = blocks.map_err(|source| invalid(source.into()))?;
         let entries = match &bundle.entries {

@@ -7,7 +7,7 @@
 //! is always an error: the host linker may read it a moment later.
 
 use crate::linker_wrapper::inputs::file::{
-    DeviceCode, FileKind, InputFile, Inputs, Place, Problem, Unit, UnitKind, Unreadable,
+    DeviceCode, FileKind, InputFile, Inputs, Place, Unit, UnitKind, Unreadable,
 };
 use offload_formats::container::archive::{ArchiveMember, ArchiveMembers};
 use offload_formats::container::bundled;
@@ -22,14 +22,14 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::files::{self, Opened, open_member};
-use crate::linker_wrapper::error::LinkError;
-use crate::linker_wrapper::inputs::blocks::Blocks;
+use crate::linker_wrapper::error::{LinkError, Problem};
+use crate::linker_wrapper::inputs::blocks::{BLOCK, Blocks};
 use crate::linker_wrapper::inputs::libraries::Search;
 use crate::linker_wrapper::inputs::linker_script::{self, ScriptInput, is_source};
 use crate::linker_wrapper::inputs::seen::Seen;
 use crate::linker_wrapper::line::arguments::{Arguments, Item, Load, Position};
 use crate::linker_wrapper::line::family::Family;
-use crate::platform::is_absent;
+use crate::platform::{FileExt, is_absent};
 
 /// Largest depth of linker scripts that name each other.
 const MAX_SCRIPTS: usize = 8;
@@ -44,6 +44,8 @@ struct Scan<'a> {
     /// Compilers name libraries such as libgcc twice.
     archives: HashMap<PathBuf, usize>,
     inputs: Inputs,
+    /// Buffer for the first block of a file.
+    first: Box<[u8; BLOCK]>,
     /// Linker scripts that are being read, each named by the one before.
     open_scripts: Vec<PathBuf>,
 }
@@ -130,7 +132,15 @@ impl Scan<'_> {
             inputs.files.push(again);
             return Ok(());
         }
-        let blocks = match Blocks::of(&path, file) {
+        let read = file.read_at(&mut self.first[..], 0);
+        let first = &self.first[..*read.as_ref().unwrap_or(&0)];
+        if let Some(found) = inputs.plain(first) {
+            let mut file = InputFile::new(path, (at.index, at.load), found, None);
+            file.in_script = at.scripts > 0;
+            inputs.files.push(file);
+            return Ok(());
+        }
+        let blocks = match read.and_then(|_| Blocks::after(&path, file, first)) {
             Ok(blocks) => blocks,
             Err(problem) if problem.kind() == io::ErrorKind::IsADirectory => return Ok(()),
             Err(problem) if is_stream(&problem) => {
@@ -158,7 +168,8 @@ impl Scan<'_> {
             FileKind::Other if named.is_some() => kind = FileKind::LinkerScript,
             _ => {}
         }
-        let mut file = InputFile::new(path.clone(), (at.index, at.load), (kind, units), blocks);
+        let found = (kind, units);
+        let mut file = InputFile::new(path.clone(), (at.index, at.load), found, Some(blocks));
         file.in_script = at.scripts > 0;
         inputs.files.push(file);
         let Some(named) = named else {
@@ -221,6 +232,23 @@ impl Scan<'_> {
     }
 }
 
+/// Returns the unit that is a whole file.
+fn whole(size: u64, kind: UnitKind, device_code: DeviceCode, bundle: bool) -> Unit {
+    Unit {
+        member: None,
+        name: None,
+        outside: None,
+        data: 0..size,
+        kind,
+        device_code,
+        bundle: bundle.then_some(Place {
+            outside: None,
+            range: 0..size,
+            entries: None,
+        }),
+    }
+}
+
 /// Tells whether a file has the name of a shared library, such as `libc.so.6`.
 fn is_shared(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
@@ -248,6 +276,7 @@ impl Inputs {
             search: None,
             archives: HashMap::new(),
             inputs: Self::default(),
+            first: Box::new([0; BLOCK]),
             open_scripts: Vec::new(),
         };
         for (index, item) in arguments.items.iter().enumerate() {
@@ -255,6 +284,28 @@ impl Inputs {
         }
         files::check()?;
         Ok(scan.inputs)
+    }
+
+    /// Returns the format and the unit of a file that its first block contains and that has no device code; of any
+    /// other file, returns `None`. Most inputs are such files, and no phase reads them again.
+    fn plain(&mut self, first: &[u8]) -> Option<(FileKind, Vec<Unit>)> {
+        if first.len() == BLOCK {
+            return None;
+        }
+        let size = first.len() as u64;
+        match Seen::of(first, 0..size).ok()? {
+            Seen::Object {
+                kind,
+                device_code: DeviceCode::None,
+                bundle: false,
+            } => {
+                self.note_host(kind, first, 0..size);
+                let unit = whole(size, kind, DeviceCode::None, false);
+                Some((FileKind::Object, vec![unit]))
+            }
+            Seen::SharedObject => Some((FileKind::SharedObject, Vec::new())),
+            _ => None,
+        }
     }
 
     /// Returns the format of a file and its units. A file that cannot be parsed has none and is recorded.
@@ -271,19 +322,7 @@ impl Inputs {
                 return Ok(None);
             }
         };
-        let unit = |kind, device_code, bundle: bool| Unit {
-            member: None,
-            name: None,
-            outside: None,
-            data: 0..size,
-            kind,
-            device_code,
-            bundle: bundle.then_some(Place {
-                outside: None,
-                range: 0..size,
-                entries: None,
-            }),
-        };
+        let unit = |kind, device_code, bundle| whole(size, kind, device_code, bundle);
         Ok(Some(match seen {
             Seen::Archive => (FileKind::Archive, self.members(path, data)?),
             Seen::OffloadBinary => {
@@ -344,12 +383,7 @@ impl Inputs {
                         self.note_unreadable(member_name(place), problem.into());
                         continue;
                     }
-                    Err(problem) => {
-                        return Err(LinkError::Input {
-                            from: member_name(place),
-                            source: problem.into(),
-                        });
-                    }
+                    Err(problem) => return Err(LinkError::input(member_name(place), problem)),
                 };
                 let blocks = Blocks::of(&outside.path, outside.file);
                 let blocks =

@@ -11,7 +11,8 @@ use offload_formats::container::object_bundle::BUNDLE_SECTION;
 use offload_formats::format::bytes::ReadAt;
 use offload_formats::format::magic::Magic;
 
-use crate::linker_wrapper::inputs::file::{DeviceCode, Problem, UnitKind};
+use crate::linker_wrapper::error::Problem;
+use crate::linker_wrapper::inputs::file::{DeviceCode, UnitKind};
 use crate::linker_wrapper::inputs::host_objects::is_registration;
 
 /// Format of an input or archive member.

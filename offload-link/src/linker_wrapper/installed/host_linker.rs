@@ -69,7 +69,7 @@ fn in_path(name: &str) -> bool {
     env::split_paths(&path).any(|dir| dir.join(name).is_file())
 }
 
-/// Tells whether `program` is this file; called only for names of this tool.
+/// Tells whether `program` has a name of this tool and is this file.
 fn is_ourselves(program: &OsStr) -> bool {
     if !TOOL_NAMES.contains(&&*tool_name(program)) {
         return false;

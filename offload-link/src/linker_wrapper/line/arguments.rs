@@ -301,27 +301,26 @@ impl Arguments {
                 index = end;
                 continue;
             }
-            let mut part = Vec::new();
+            let start = argv.len();
             for (at, token) in self.tokens.iter().enumerate().take(end).skip(index) {
                 if self.insertion == Some(at) {
-                    insert(&mut part);
+                    insert(&mut argv);
                 }
                 match &token.edit {
-                    Edit::Keep => part.push(token.text.clone()),
+                    Edit::Keep => argv.push(token.text.clone()),
                     Edit::Drop => {}
-                    Edit::Replace(text) => part.push(text.clone()),
+                    Edit::Replace(text) => argv.push(text.clone()),
                 }
             }
             let file = match from_file {
-                true => write(&self.quoting().quote(&part))?,
+                true => write(&self.quoting().quote(&argv[start..]))?,
                 false => None,
             };
             if let Some(path) = file {
+                argv.truncate(start);
                 let mut file = OsString::from("@");
                 file.push(path);
                 argv.push(file);
-            } else {
-                argv.append(&mut part);
             }
             index = end;
         }

@@ -14,7 +14,7 @@ pub(crate) fn bitcode_libraries<'a>(
     kinds: &'a [OffloadKind],
 ) -> impl Iterator<Item = PathBuf> + 'a {
     values.iter().filter_map(move |value| {
-        let (target, file) = split(value, '=')?;
+        let (target, file) = split(value)?;
         let target = target.to_str()?;
         let (kind, rest) = target.split_once('-')?;
         let (triple, processor) = rest.rsplit_once('-')?;
@@ -26,15 +26,15 @@ pub(crate) fn bitcode_libraries<'a>(
 
 /// Returns the files of `--builtin-bitcode=<triple>=<file>` for a triple.
 pub(crate) fn builtin_bitcode(values: &[OsString], triple: &str) -> Vec<PathBuf> {
-    let values = values.iter().filter_map(|value| split(value, '='));
+    let values = values.iter().filter_map(|value| split(value));
     let files = values.filter(|(for_triple, _)| for_triple == triple);
     files.map(|(_, file)| file.into()).collect()
 }
 
-/// Splits at the first `at`, which is ASCII.
-pub(crate) fn split(value: &OsStr, at: char) -> Option<(OsString, OsString)> {
+/// Splits at the first `=`.
+fn split(value: &OsStr) -> Option<(OsString, OsString)> {
     let bytes = value.as_encoded_bytes();
-    let place = bytes.iter().position(|byte| char::from(*byte) == at)?;
+    let place = bytes.iter().position(|byte| *byte == b'=')?;
     let (before, after) = (bytes.get(..place)?, bytes.get(place + 1..)?);
     let owned = |bytes: &[u8]| platform::os_string(bytes.to_vec());
     Some((owned(before), owned(after)))
@@ -44,7 +44,7 @@ pub(crate) fn split(value: &OsStr, at: char) -> Option<(OsString, OsString)> {
 /// §1.6).
 pub(crate) fn for_target(values: &[OsString], triple: &str, release: LlvmRelease) -> Vec<OsString> {
     let applies = |value: &OsString| -> Option<OsString> {
-        let Some((before, after)) = split(value, '=') else {
+        let Some((before, after)) = split(value) else {
             return Some(value.clone());
         };
         let before = before.to_string_lossy();

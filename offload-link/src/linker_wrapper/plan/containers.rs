@@ -65,10 +65,7 @@ impl Packed {
             image: &[],
         };
         let packed = packed.to_pieces(product.size, LlvmRelease::default());
-        let (mut binary, image) = packed.map_err(|source| LinkError::Input {
-            from: triple.to_owned(),
-            source: source.into(),
-        })?;
+        let (mut binary, image) = packed.map_err(|problem| LinkError::input(triple, problem))?;
         for piece in &mut binary {
             if let Piece::Copy { input: of, .. } = piece {
                 *of = input;

@@ -17,8 +17,8 @@ use crate::linker_wrapper::error::LinkError;
 use crate::options::near;
 use crate::platform;
 
-/// An image with its fate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An image with its fate; in JSON, too (schema 1, `docs/json.md`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ReportLine {
     /// Name of the file with the archive member: `libk.a(k.o)`.
     pub from: String,
@@ -29,19 +29,30 @@ pub(crate) struct ReportLine {
     pub processor: String,
     /// Size in bytes.
     pub size: u64,
+    #[serde(flatten)]
     pub fate: Fate,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "fate", rename_all = "lowercase")]
 pub(crate) enum Fate {
     /// Linked into the images of these targets.
-    Linked(Vec<String>),
+    Linked { linked_for: Vec<String> },
     /// Equal to an image that is linked.
     Duplicate { of: String },
     /// Belongs to an archive member that is not part of the link, or that is linked already.
+    #[serde(rename = "not linked")]
     NotLinked { reason: &'static str },
     /// Part of the link, but not in the output.
+    #[serde(rename = "left out")]
     LeftOut { reason: String },
+}
+
+impl Fate {
+    /// Linked, before the device links are planned.
+    pub(crate) const LINKED: Self = Self::Linked {
+        linked_for: Vec::new(),
+    };
 }
 
 /// Images of one host link.
@@ -71,7 +82,7 @@ impl ReportLine {
 
     fn to_text(&self) -> String {
         let fate = match &self.fate {
-            Fate::Linked(targets) => format!("linked for {}", targets.join(", ")),
+            Fate::Linked { linked_for } => format!("linked for {}", linked_for.join(", ")),
             Fate::Duplicate { of } => format!("same as in {of}"),
             Fate::NotLinked { reason } => format!("not linked: {reason}"),
             Fate::LeftOut { reason } => format!("left out: {reason}"),
@@ -83,7 +94,7 @@ impl ReportLine {
         ))
     }
 
-    /// Returns `openmp-amdgcn-amd-amdhsa--gfx90a`, in the form of an entry ID.
+    /// Returns triple and processor, escaped: `amdgcn-amd-amdhsa gfx90a`.
     #[must_use]
     pub(crate) fn target(&self) -> String {
         target(&self.triple, &self.processor)
@@ -146,7 +157,7 @@ impl Report {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for image in images {
             let fate = match image.fate {
-                Fate::Linked(_) => "linked",
+                Fate::Linked { .. } => "linked",
                 Fate::Duplicate { .. } => "the same as others",
                 Fate::NotLinked { .. } => "not linked",
                 Fate::LeftOut { .. } => "left out",
@@ -168,7 +179,7 @@ impl Report {
     pub(crate) fn to_json(&self) -> String {
         json::text(&JsonReport {
             schema: 1,
-            images: self.lines.iter().map(JsonLine::of).collect(),
+            images: &self.lines,
             warnings: &self.warnings,
             notes: &self.notes,
         })
@@ -216,67 +227,16 @@ fn parse_request(request: &OsStr) -> Result<(bool, Option<PathBuf>), LinkError> 
 
 /// Writes a temporary file and renames it, so the file is never incomplete.
 pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), LinkError> {
-    files::write_beside(path, bytes)
-        .map_err(|source| LinkError::io(format!("cannot write `{}`", path.display()), source))
+    files::write_beside(path, bytes).map_err(|source| LinkError::unwritten(path, source))
 }
 
 /// Schema 1, `docs/json.md`.
 #[derive(Serialize)]
 struct JsonReport<'a> {
     schema: u32,
-    images: Vec<JsonLine<'a>>,
+    images: &'a [ReportLine],
     warnings: &'a [String],
     notes: &'a [String],
-}
-
-#[derive(Serialize)]
-struct JsonLine<'a> {
-    from: &'a str,
-    kind: &'a str,
-    triple: &'a str,
-    processor: &'a str,
-    size: u64,
-    #[serde(flatten)]
-    fate: JsonFate<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "fate", rename_all = "lowercase")]
-enum JsonFate<'a> {
-    Linked {
-        linked_for: &'a [String],
-    },
-    Duplicate {
-        of: &'a str,
-    },
-    #[serde(rename = "not linked")]
-    NotLinked {
-        reason: &'a str,
-    },
-    #[serde(rename = "left out")]
-    LeftOut {
-        reason: &'a str,
-    },
-}
-
-impl<'a> JsonLine<'a> {
-    fn of(line: &'a ReportLine) -> Self {
-        Self {
-            from: &line.from,
-            kind: &line.kind,
-            triple: &line.triple,
-            processor: &line.processor,
-            size: line.size,
-            fate: match &line.fate {
-                Fate::Linked(targets) => JsonFate::Linked {
-                    linked_for: targets,
-                },
-                Fate::Duplicate { of } => JsonFate::Duplicate { of },
-                Fate::NotLinked { reason } => JsonFate::NotLinked { reason },
-                Fate::LeftOut { reason } => JsonFate::LeftOut { reason },
-            },
-        }
-    }
 }
 
 #[cfg(test)]
@@ -294,7 +254,12 @@ mod tests {
         };
         Report {
             lines: vec![
-                line("a.o", Fate::Linked(vec!["amdgcn-amd-amdhsa gfx90a".into()])),
+                line(
+                    "a.o",
+                    Fate::Linked {
+                        linked_for: vec!["amdgcn-amd-amdhsa gfx90a".into()],
+                    },
+                ),
                 line(
                     "lib\"b\".a(b.o)",
                     Fate::LeftOut {
@@ -322,7 +287,7 @@ mod tests {
     fn prints_one_line_for_each_runtime_library() {
         let mut report = report();
         for fate in [
-            Fate::Linked(Vec::new()),
+            Fate::LINKED,
             Fate::NotLinked { reason: "one" },
             Fate::NotLinked { reason: "two" },
         ] {

@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use offload_build::tools::{Command, jobserver, spirv, without_rustc};
 use offload_formats::format::bytes::ReadCache;
@@ -114,18 +114,14 @@ impl DeviceLink<'_> {
 
     /// Writes the file in which OpenMP's runtime takes SPIR-V, and returns its path.
     fn wrap(&self, module: &ReadCache) -> Result<PathBuf, LinkError> {
-        let wrapped = spirv::openmp_image(module, "", "").map_err(|error| LinkError::Input {
-            from: self.output.display().to_string(),
-            source: error.into(),
-        })?;
+        let wrapped = spirv::openmp_image(module, "", "")
+            .map_err(|error| LinkError::input(self.output.display(), error))?;
         let mut path = self.output.clone().into_os_string();
         path.push(".elf");
         let path = PathBuf::from(path);
         let written = File::create(&path)
             .and_then(|file| write_pieces(&file, &wrapped, std::slice::from_ref(&self.output)));
-        written.map_err(|source| {
-            LinkError::io(format!("cannot write `{}`", path.display()), source)
-        })?;
+        written.map_err(|source| LinkError::unwritten(&path, source))?;
         Ok(path)
     }
 }
@@ -142,12 +138,8 @@ impl DeviceLink<'_> {
         }
         let mut path = self.output.clone().into_os_string();
         path.push(".rsp");
-        fs::write(&path, Quoting::Gnu.quote(command.arguments())).map_err(|source| {
-            LinkError::io(
-                format!("cannot write `{}`", Path::new(&path).display()),
-                source,
-            )
-        })?;
+        fs::write(&path, Quoting::Gnu.quote(command.arguments()))
+            .map_err(|source| LinkError::unwritten(path.as_ref(), source))?;
         let mut file = OsString::from("@");
         file.push(path);
         Ok(Some(Command::new(command.program()).arg(file)))

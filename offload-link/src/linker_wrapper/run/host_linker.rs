@@ -32,23 +32,18 @@ pub(crate) fn run(
     quoting: Quoting,
     files: &Temporaries,
 ) -> Result<ExitStatus, LinkError> {
-    let mut started = process(command);
-    if let Some(folder) = files.existing() {
-        started.env("TMPDIR", folder);
-    }
-    let result = started.status();
+    let start = |command: &Command| {
+        let folder = files.existing().map(|folder| ("TMPDIR", folder));
+        process(command).envs(folder).status()
+    };
+    let result = start(command);
     if !matches!(&result, Err(error) if error.kind() == ErrorKind::ArgumentListTooLong) {
         return result.map_err(|source| start_error(command, source));
     }
     let mut file = OsString::from("@");
     file.push(files.response_file(&quoting.quote(command.arguments()))?);
     let short = Command::new(command.program()).arg(file);
-    let mut started = process(&short);
-    if let Some(folder) = files.existing() {
-        started.env("TMPDIR", folder);
-    }
-    let result = started.status();
-    result.map_err(|source| start_error(&short, source))
+    start(&short).map_err(|source| start_error(&short, source))
 }
 
 /// Returns the exit status like a shell.

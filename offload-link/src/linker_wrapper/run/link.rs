@@ -394,10 +394,8 @@ impl Link<'_> {
                     "on the command line"
                 };
                 let hint = "name the file in an argument of its own";
-                return Err(LinkError::Input {
-                    from: terminal(&*file.path).to_string(),
-                    source: format!("cannot replace it {place}\nhint: {hint}").into(),
-                });
+                let text = format!("cannot replace it {place}\nhint: {hint}");
+                return Err(LinkError::input(terminal(&*file.path), text));
             }
         }
         Ok(())
@@ -435,7 +433,7 @@ impl Link<'_> {
         };
         written
             .map(|()| 0)
-            .map_err(|source| LinkError::io(format!("cannot write `{}`", path.display()), source))
+            .map_err(|source| LinkError::unwritten(&path, source))
     }
 
     fn host_link(
@@ -616,8 +614,8 @@ const COLLECTED: &str = "--gc-sections: a relocatable link removes the offload e
 
 fn note_linked(report: &mut Report, link: &DeviceLink<'_>) {
     for index in &link.group.members {
-        if let Fate::Linked(targets) = &mut report.lines[*index].fate {
-            targets.push(link.group.target());
+        if let Fate::Linked { linked_for } = &mut report.lines[*index].fate {
+            linked_for.push(link.group.target());
         }
     }
 }
@@ -626,7 +624,7 @@ fn note_linked(report: &mut Report, link: &DeviceLink<'_>) {
 fn note_missing(report: &mut Report, missing: &Missing<'_>) -> String {
     for index in &missing.group.members {
         let line = &mut report.lines[*index];
-        if line.fate == Fate::Linked(Vec::new()) {
+        if line.fate == Fate::LINKED {
             line.fate = Fate::LeftOut {
                 reason: missing.reason.clone(),
             };

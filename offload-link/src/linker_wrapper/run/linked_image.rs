@@ -5,7 +5,7 @@ use offload_formats::format::bytes::ReadAt;
 use offload_formats::format::magic::Magic;
 use offload_formats::names::{ImageKind, TargetId, Triple};
 
-type ImageProblem = Box<dyn std::error::Error + Send + Sync>;
+use crate::linker_wrapper::error::Problem;
 
 /// Checks that a runtime can load `image`, of this kind, for the target.
 pub(crate) fn check<'d, R: ReadAt<'d>>(
@@ -13,7 +13,7 @@ pub(crate) fn check<'d, R: ReadAt<'d>>(
     kind: ImageKind,
     triple: &str,
     processor: &str,
-) -> Result<(), ImageProblem> {
+) -> Result<(), Problem> {
     let size = image.size().unwrap_or(0);
     let magic = Magic::at(image, 0..size);
     let triple = Triple::parse(triple)?;

@@ -10,7 +10,7 @@ use offload_formats::names::elf_flags::processor_of;
 use offload_formats::names::{ImageKind, OffloadKind};
 
 use crate::files::Reading;
-use crate::linker_wrapper::error::LinkError;
+use crate::linker_wrapper::error::{LinkError, Problem};
 use crate::linker_wrapper::plan::containers::Product;
 
 /// `e_machine` of linked images, with the corresponding triple.
@@ -34,10 +34,7 @@ pub(crate) fn products(values: &[OsString]) -> Result<Vec<Product>, LinkError> {
                 "--override-image: `{text}` has no offload kind (openmp, cuda, hip, sycl)"
             ))
         })?;
-        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| LinkError::Input {
-            from: path.to_owned(),
-            source,
-        };
+        let invalid = |problem: Problem| LinkError::input(path, problem);
         let data = Reading::open(path.as_ref()).map_err(|source| invalid(source.into()))?;
         let size = (&data).size().unwrap_or(0);
         let elf = Elf::parse(&data, 0..size).map_err(|source| invalid(source.into()))?;

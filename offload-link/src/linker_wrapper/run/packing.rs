@@ -216,8 +216,8 @@ impl Packing<'_> {
             ..Compression::default()
         };
         let output = self.file(Runtime::Hip);
-        let cannot = |source| LinkError::io(format!("cannot write `{}`", output.display()), source);
-        let mut file = File::create(&output).map_err(cannot)?;
+        let mut file =
+            File::create(&output).map_err(|source| LinkError::unwritten(&output, source))?;
         let inputs = files.iter().map(|file| Reading::source(file));
         let inputs = inputs.collect::<io::Result<Vec<_>>>();
         let inputs = inputs.map_err(|problem| failed(problem.to_string()))?;

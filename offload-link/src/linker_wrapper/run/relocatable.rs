@@ -19,7 +19,7 @@ use offload_formats::format::offload_entry::EntryLayout;
 use offload_formats::format::pieces::{self, Piece, PieceSource};
 
 use crate::files::{self, Reading};
-use crate::linker_wrapper::error::LinkError;
+use crate::linker_wrapper::error::{LinkError, Problem};
 use crate::linker_wrapper::inputs::host_objects::EntrySection;
 use crate::linker_wrapper::tool::Rules;
 
@@ -60,10 +60,7 @@ pub(crate) fn shown(path: &Path, tables: &[EntrySection], rules: Rules) -> Comma
 /// Changes the file at `path`, and returns true. If its entries differ from `tables`, corrects `tables` instead and
 /// returns false: the link must be repeated.
 pub(crate) fn finish(path: &Path, tables: &mut [EntrySection]) -> Result<bool, LinkError> {
-    let invalid = |source: Box<dyn std::error::Error + Send + Sync>| LinkError::Input {
-        from: path.display().to_string(),
-        source,
-    };
+    let invalid = |problem: Problem| LinkError::input(path.display(), problem);
     let open = || Reading::source(path).map_err(|source| invalid(source.into()));
     let (mut found, mut renamed) = (Vec::new(), Vec::new());
     let mut pieces = {
@@ -106,7 +103,7 @@ pub(crate) fn finish(path: &Path, tables: &mut [EntrySection]) -> Result<bool, L
     let closed = closed.ok_or_else(|| invalid("section headers are missing".into()))?;
     let pieces = pieces::replace_inputs(&closed, &[&pieces]).expect("it changes these pieces");
     files::write_pieces_beside(path, &pieces, &[path.to_owned()])
-        .map_err(|source| LinkError::io(format!("cannot write `{}`", path.display()), source))?;
+        .map_err(|source| LinkError::unwritten(path, source))?;
     Ok(true)
 }
 

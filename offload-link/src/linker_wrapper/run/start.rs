@@ -54,10 +54,7 @@ fn check_readable(tool: &OsStr, inputs: &mut Inputs) -> Result<(), LinkError> {
         return Ok(());
     }
     let unreadable = std::mem::take(&mut inputs.unreadable).into_iter();
-    let mut errors = unreadable.map(|Unreadable { from, problem }| LinkError::Input {
-        from,
-        source: problem,
-    });
+    let mut errors = unreadable.map(|Unreadable { from, problem }| LinkError::input(from, problem));
     errors.next().map_or(Ok(()), Err)
 }
 

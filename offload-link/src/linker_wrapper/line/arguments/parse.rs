@@ -164,13 +164,18 @@ fn is_frame(path: &Path) -> bool {
 fn tokens(argv: &[OsString], quoting: Quoting) -> Result<Vec<Token>, LinkError> {
     let mut tokens = Vec::with_capacity(argv.len());
     for (origin, text) in argv.iter().enumerate() {
-        let expanded = response_file::expand(text, quoting)
-            .map_err(|error| LinkError::Option(error.to_string()))?;
-        tokens.extend(expanded.into_iter().map(|text| Token {
+        let token = |text| Token {
             text,
             origin,
             edit: Edit::Keep,
-        }));
+        };
+        if !text.as_encoded_bytes().starts_with(b"@") {
+            tokens.push(token(text.clone()));
+            continue;
+        }
+        let expanded = response_file::expand(text, quoting)
+            .map_err(|error| LinkError::Option(error.to_string()))?;
+        tokens.extend(expanded.into_iter().map(token));
     }
     Ok(tokens)
 }

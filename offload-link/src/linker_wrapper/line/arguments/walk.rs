@@ -5,6 +5,7 @@ use crate::options::near::distance;
 use crate::options::response_file;
 use crate::platform;
 use std::ffi::{OsStr, OsString};
+use std::mem;
 use std::path::PathBuf;
 
 use super::{Arguments, Edit, Item, Load, Position, Token};
@@ -82,7 +83,7 @@ struct Walk {
 impl Walk {
     fn all(&mut self, tokens: &mut [Token]) -> Result<(), LinkError> {
         for index in 0..tokens.len() {
-            let text = tokens[index].text.clone();
+            let text = mem::take(&mut tokens[index].text);
             tokens[index].edit = match self.arguments.position {
                 // LLVM 16 ends the wrapper's own options with it; users may, too.
                 Position::Linker { .. } if self.only_ours && text == "--" => {
@@ -98,6 +99,7 @@ impl Walk {
                 },
                 Position::Driver => self.driver(tokens, &text, index)?,
             };
+            tokens[index].text = text;
         }
         self.arguments.options.ask();
         let alone = matches!(&*tokens, [token] if token.text == "--help");
