@@ -78,7 +78,7 @@ pub struct BundledEntry {
 }
 
 /// Target of an image, in the words of offload binaries.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceTarget {
     /// Kind: the manager of the image.
     pub kind: OffloadKind,

@@ -1,24 +1,15 @@
 //! Writes objects that contain one section of data with symbols, for linkers.
 //!
-//! | part    | ELF (64 bits, little-endian)                                   | COFF (x86-64)                             |
-//! |---------|----------------------------------------------------------------|-------------------------------------------|
-//! | header  | 64 bytes                                                       | 20 bytes                                  |
-//! | headers | at the end                                                     | 40 bytes for the only section             |
-//! | content | allocated, read-only, large on request                         | initialized, read-only                    |
-//! | symbols | global, hidden objects with sizes                              | external                                  |
-//! | strings | one table of all names                                         | names of more than 8 bytes                |
-//!
-//! Specification: the gABI's chapters 4 "Object Files" and "Symbol Table"; Microsoft's "PE Format". This module makes the
-//! bytes around the content, which may be large: the caller copies it.
+//! ELF (64 bits, little-endian): allocated, read-only content, large on request; global, hidden objects with sizes. COFF
+//! (x86-64): initialized, read-only data; external symbols. The content may be large: the caller copies it.
 
 use std::fmt;
 
-use object::{elf, pe};
+use object::{SymbolKind, elf, pe};
 
-use super::elf::Machine;
-use super::fields::{Fields, SectionHeader, elf_header};
 use super::large::ImagePlacement;
-use crate::format::pieces::Piece;
+use super::relocatable::{NewSymbol, RelocatableObject};
+use crate::format::pieces::{self, Embedded, Piece};
 
 #[doc(inline)]
 pub use offload_formats_core::names::host::DataHost;
@@ -88,161 +79,55 @@ impl DataObject<'_> {
         host: DataHost,
         content: &[Piece],
     ) -> Result<Vec<Piece>, DataObjectError> {
+        /// Larger sizes could exceed 64 bits with what the object has around them.
+        const LARGEST: u64 = u64::MAX / 2;
         let alignment = self.alignment;
         if !alignment.is_power_of_two() {
             return Err(DataObjectError::Alignment { alignment });
         }
-        let size = content.iter().try_fold(0_u64, |size, piece| {
-            let sum = size.checked_add(piece.size());
-            sum.ok_or(DataObjectError::TooLarge { size })
-        })?;
-        let (before, after) = match host {
-            DataHost::Elf(machine) => self.elf(machine, size)?,
-            DataHost::Coff => self.coff(size)?,
-        };
-        let mut pieces = vec![Piece::Bytes(before)];
-        pieces.extend_from_slice(content);
-        pieces.push(Piece::Bytes(after));
-        Ok(pieces)
-    }
-
-    /// Returns the bytes before and after the content.
-    fn elf(&self, machine: Machine, size: u64) -> Result<(Vec<u8>, Vec<u8>), DataObjectError> {
-        const START: u64 = 64;
-        const SYMBOL: u64 = 24;
-        let too_large = DataObjectError::TooLarge { size };
-        // Everything after the content takes less than this.
-        let names = self.symbols.iter().map(|symbol| symbol.name.len() as u64);
-        let after_content = names.sum::<u64>() + SYMBOL * self.symbols.len() as u64 + 4096;
-        size.checked_add(after_content + START).ok_or(too_large)?;
-
-        let mut strings = vec![0];
-        let mut name = |name: &str| {
-            let at = strings.len() as u32;
-            strings.extend_from_slice(name.as_bytes());
-            strings.push(0);
-            at
-        };
-        let section = self.placement.section(self.section);
-        let sections = [&*section, ".note.GNU-stack", ".symtab", ".strtab"].map(&mut name);
-        let mut after = Fields::default();
-        let end = START + size;
-        let symbols_start = end.next_multiple_of(8);
-        after.zeros(symbols_start - end);
-        after.zeros(SYMBOL);
-        for symbol in self.symbols {
-            after.word(name(&symbol.name));
-            after.bytes(&[elf::STB_GLOBAL.0 << 4 | elf::STT_OBJECT.0]);
-            after.bytes(&[elf::STV_HIDDEN.0]);
-            after.half(1);
-            after.long(symbol.offset);
-            after.long(symbol.size);
+        let size = pieces::size(content);
+        if size > LARGEST {
+            return Err(DataObjectError::TooLarge { size });
         }
-        let strings_start = end + after.0.len() as u64;
-        after.bytes(&strings);
-        let headers = (end + after.0.len() as u64).next_multiple_of(8);
-        after.zeros(headers - end - after.0.len() as u64);
-        let symbols_size = strings_start - symbols_start;
-        let strings_size = strings.len() as u64;
-        let [data, stack, symtab, strtab] = sections;
-        // The first symbol is local; without `.note.GNU-stack` linkers make the stack executable.
-        let program = elf::SHT_PROGBITS.0;
-        let (content, table) = ([START, size], [symbols_start, symbols_size]);
-        let strings = [strings_start, strings_size];
-        let rows: [SectionHeader; SECTIONS as usize] = [
-            (0, elf::SHT_NULL.0, 0, [0, 0], [0, 0], [0, 0]),
-            (
-                data,
-                program,
-                self.placement.flags().0,
-                content,
-                [0, 0],
-                [self.alignment, 0],
-            ),
-            (stack, program, 0, [end, 0], [0, 0], [1, 0]),
-            (symtab, elf::SHT_SYMTAB.0, 0, table, [4, 1], [8, SYMBOL]),
-            (strtab, elf::SHT_STRTAB.0, 0, strings, [0, 0], [1, 0]),
-        ];
-        for row in rows {
-            after.section_header(row);
-        }
-        let header = elf_header(machine, elf::ELFOSABI_NONE.0, headers, SECTIONS);
-        Ok((header, after.0))
-    }
-
-    /// Returns the bytes before and after the content.
-    fn coff(&self, size: u64) -> Result<(Vec<u8>, Vec<u8>), DataObjectError> {
-        const START: u32 = 20 + 40;
-        const LARGEST_ALIGNMENT: u64 = 8192;
-        let alignment = self.alignment;
-        if alignment > LARGEST_ALIGNMENT {
-            return Err(DataObjectError::Alignment { alignment });
-        }
-        let too_large = DataObjectError::TooLarge { size };
-        let content_size = u32::try_from(size).map_err(|_| too_large)?;
-        let symbols_start = START.checked_add(content_size).ok_or(too_large)?;
-        // Offsets of strings count the four bytes of their size.
-        let mut strings = vec![0; 4];
-        let mut long_name = |name: &str| {
-            let at = strings.len();
-            strings.extend_from_slice(name.as_bytes());
-            strings.push(0);
-            at
-        };
-        let mut before = Fields::default();
-        before.half(pe::IMAGE_FILE_MACHINE_AMD64.0);
-        before.half(1);
-        before.word(0);
-        before.word(symbols_start);
-        before.word(self.symbols.len() as u32);
-        before.word(0);
-        match self.section.len() {
-            0..=8 => before.name(self.section),
-            _ => before.name(&format!("/{}", long_name(self.section))),
-        }
-        let alignment_field = (alignment.trailing_zeros() + 1) << 20;
-        let flags = pe::IMAGE_SCN_CNT_INITIALIZED_DATA | pe::IMAGE_SCN_MEM_READ;
-        for word in [
-            0,
-            0,
-            content_size,
-            START,
-            0,
-            0,
-            0,
-            flags.0 | alignment_field,
-        ] {
-            before.word(word);
-        }
-        let mut after = Fields::default();
-        for symbol in self.symbols {
-            match symbol.name.len() {
-                0..=8 => after.name(&symbol.name),
-                _ => {
-                    after.word(0);
-                    after.word(long_name(&symbol.name) as u32);
-                }
+        let read_only = pe::IMAGE_SCN_CNT_INITIALIZED_DATA | pe::IMAGE_SCN_MEM_READ;
+        let mut object = RelocatableObject::default();
+        let section = match host {
+            DataHost::Elf(_) => {
+                let name = self.placement.section(self.section);
+                let flags = self.placement.flags().0;
+                object.add_section(&name, elf::SHT_PROGBITS.0, flags, alignment)
             }
-            after.word(u32::try_from(symbol.offset).map_err(|_| too_large)?);
-            after.half(1);
-            after.half(0);
-            after.bytes(&[pe::IMAGE_SYM_CLASS_EXTERNAL.0, 0]);
+            DataHost::Coff => object.add_section(self.section, 0, read_only.0.into(), alignment),
+        };
+        object.embed(section, Embedded::Pieces(content), 1);
+        for symbol in self.symbols {
+            object.add_symbol(NewSymbol {
+                name: symbol.name.clone(),
+                kind: SymbolKind::Data,
+                visibility: elf::STV_HIDDEN,
+                section: Some(section),
+                value: symbol.offset,
+                size: symbol.size,
+                ..NewSymbol::default()
+            });
         }
-        let strings_size = (strings.len() as u32).to_le_bytes();
-        after.bytes(&strings_size);
-        after.bytes(strings.get(4..).expect("the table begins with its size"));
-        Ok((before.0, after.0))
+        match host {
+            DataHost::Elf(machine) => {
+                // Without it, linkers make the stack executable.
+                object.add_section(".note.GNU-stack", elf::SHT_PROGBITS.0, 0, 1);
+                object.to_elf(machine, elf::ELFOSABI_NONE.0)
+            }
+            DataHost::Coff => object.to_coff(),
+        }
     }
 }
-
-/// Number of section headers of an ELF object.
-const SECTIONS: u16 = 5;
 
 #[cfg(test)]
 mod tests {
     use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolFlags};
 
     use super::*;
+    use crate::container::elf::Machine;
     use crate::format::pieces::to_bytes;
 
     fn symbols() -> Vec<DataSymbol> {

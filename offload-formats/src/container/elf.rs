@@ -24,6 +24,8 @@ mod entries;
 mod error;
 mod groups;
 mod notes;
+#[cfg(feature = "tools")]
+pub(super) mod relocations;
 mod rename;
 mod separate;
 mod symbols;

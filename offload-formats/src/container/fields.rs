@@ -9,7 +9,7 @@ use super::elf::Machine;
 pub(super) struct Fields(pub(super) Vec<u8>);
 
 /// A section header of ELF: name, type, flags, offset and size, link and info, alignment and size of a record.
-pub(super) type SectionHeader = (u32, u32, u64, [u64; 2], [u32; 2], [u64; 2]);
+type SectionHeader = (u32, u32, u64, [u64; 2], [u32; 2], [u64; 2]);
 
 /// Returns the header of an ELF object whose `sections` headers are at that offset; the last one is of their names.
 pub(super) fn elf_header(

@@ -187,7 +187,7 @@ fn next_container<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<u64> 
         };
         let place = (0..starts).step_by(ALIGNMENT).find(|place| {
             let (_, rest) = buffer.split_at(*place);
-            is_container(Magic::of(rest))
+            Magic::of(rest).is_container()
         });
         if let Some(place) = place {
             return Some(position.saturating_add(place as u64));
@@ -195,13 +195,6 @@ fn next_container<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<u64> 
         position = position.saturating_add(if is_last { size } else { starts as u64 });
     }
     None
-}
-
-fn is_container(magic: Magic) -> bool {
-    matches!(
-        magic,
-        Magic::Bundle | Magic::CompressedBundle | Magic::Fatbin | Magic::OffloadBinary
-    )
 }
 
 /// Returns the end of the containers of one format at the start of a range.

@@ -10,7 +10,6 @@
 //! | headers     | at the end, after the names of sections               |                                                |
 //!
 //! Specification: the gABI's chapters 4 "Object Files", "Symbol Table" and "Relocation"; Microsoft's "PE Format".
-//! [`data_object`](super::data_object) writes objects of one section, without relocations.
 
 mod coff;
 mod elf;

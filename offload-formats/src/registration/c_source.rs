@@ -315,8 +315,9 @@ fn define_globals(
             ),
             Global::Marker { .. } => writeln!(
                 out,
-                "extern char marker_{index} __asm__(\"{name}\");\n\
-                 __attribute__((weak, visibility(\"hidden\"))) char marker_{index};"
+                // Constructors of deferred objects for Windows call it.
+                "void marker_{index}(void) __asm__(\"{name}\");\n\
+                 __attribute__((weak, visibility(\"hidden\"))) void marker_{index}(void) {{}}"
             ),
         };
     }

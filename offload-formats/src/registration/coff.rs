@@ -450,10 +450,18 @@ impl Coff<'_> {
                     }
                     self.global(name, SymbolKind::Data, bytes, offset);
                 }
-                // `ret`, even for a marker, which nothing calls.
-                Global::Anchor { name } | Global::Marker { name } => {
+                // `ret`.
+                Global::Anchor { name } => {
                     let at = self.object.append(text, &[0xc3], 16);
                     self.global(name, SymbolKind::Text, text, at);
+                }
+                // `ret`, too: constructors refer to it. Several objects of a program may define it, and linkers keep one.
+                Global::Marker { name } => {
+                    let own = self.section(".text", CODE | pe::IMAGE_SCN_LNK_COMDAT, 1);
+                    self.object.append(own, &[0xc3], 16);
+                    // The symbol of a COMDAT section comes first.
+                    self.object.section_symbol(own);
+                    self.global(name, SymbolKind::Text, own, 0);
                 }
             }
         }

@@ -89,7 +89,7 @@ pub fn walk<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Bundles, Bu
             _ => break,
         };
         let bundle = bundle.map_err(|problem| BundleSequenceError { index, problem })?;
-        position = after_zeros(data, bundle.range().end, end);
+        position = Cursor::new(data, bundle.range().end..end).after_zeros(0x1000);
         bundles.push(bundle);
     }
     Ok(Bundles {
@@ -111,22 +111,6 @@ fn next_magic<'d, R: ReadAt<'d>>(data: R, start: u64, from: u64, end: u64) -> u6
     };
     let pages = std::iter::successors(next(from), |position| next(*position));
     pages.into_iter().find(is_magic).unwrap_or(end)
-}
-
-/// Returns the offset of the first byte from `position` on that is not zero, or `end`.
-fn after_zeros<'d, R: ReadAt<'d>>(data: R, mut position: u64, end: u64) -> u64 {
-    const STEP: u64 = 0x1000;
-    while position < end {
-        let mut cursor = Cursor::new(data, position..end);
-        let Ok(bytes) = cursor.read(STEP.min(end - position), "padding") else {
-            return position;
-        };
-        if let Some(other) = bytes.iter().position(|byte| *byte != 0) {
-            return position + other as u64;
-        }
-        position = cursor.position();
-    }
-    position
 }
 
 /// An error in consecutive bundles.

@@ -203,6 +203,24 @@ impl<'d, R: ReadAt<'d>> Cursor<'d, R> {
         Ok(())
     }
 
+    /// Returns the offset of the first byte that is not zero, or the end. Reads `first` bytes, then larger parts. A part
+    /// that cannot be read counts as such a byte.
+    pub(crate) fn after_zeros(mut self, first: u64) -> u64 {
+        const PART: u64 = 0x1000;
+        let mut size = first;
+        while self.position < self.end {
+            let start = self.position;
+            let Ok(bytes) = self.read(size.min(self.end - start), "padding") else {
+                return start;
+            };
+            if let Some(other) = bytes.iter().position(|byte| *byte != 0) {
+                return start + other as u64;
+            }
+            size = PART;
+        }
+        self.position
+    }
+
     /// Reads the next `size` bytes.
     ///
     /// # Errors

@@ -102,6 +102,15 @@ impl Magic {
         row.map_or(Self::Unknown, |(_, kind)| *kind)
     }
 
+    /// Tells whether it is the format of a container of device code that is not text.
+    #[must_use]
+    pub fn is_container(self) -> bool {
+        matches!(
+            self,
+            Self::Bundle | Self::CompressedBundle | Self::Fatbin | Self::OffloadBinary
+        )
+    }
+
     /// Identifies the start of a range of `data`; reads at most 24 bytes.
     pub fn at<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Self {
         let mut cursor = Cursor::new(data, range);

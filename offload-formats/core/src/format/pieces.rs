@@ -135,10 +135,20 @@ impl Piece {
     }
 }
 
-/// Returns the range of input 0 with new bytes at some offsets. Changes do not overlap: of two that do, the second
-/// follows the first.
+/// Returns the range of input 0 with new bytes at some offsets, as [`replaced`] does.
 #[must_use]
 pub fn changed(range: Range<u64>, changes: BTreeMap<u64, Vec<u8>>) -> Vec<Piece> {
+    let changes = changes.into_iter().map(|(offset, bytes)| {
+        let size = bytes.len() as u64;
+        (offset, (size, vec![Piece::Bytes(bytes)]))
+    });
+    replaced(range, changes.collect())
+}
+
+/// Returns the range of input 0 with other pieces in the place of some ranges: by their offsets, the old sizes and the
+/// new pieces. The ranges do not overlap: of two that do, the second follows the first.
+#[must_use]
+pub fn replaced(range: Range<u64>, changes: BTreeMap<u64, (u64, Vec<Piece>)>) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut copied = range.start;
     let copy = |range: Range<u64>, pieces: &mut Vec<Piece>| {
@@ -146,10 +156,10 @@ pub fn changed(range: Range<u64>, changes: BTreeMap<u64, Vec<u8>>) -> Vec<Piece>
             pieces.push(Piece::Copy { input: 0, range });
         }
     };
-    for (offset, bytes) in changes {
+    for (offset, (size, new)) in changes {
         copy(copied..offset, &mut pieces);
-        copied = offset.saturating_add(bytes.len() as u64);
-        pieces.push(Piece::Bytes(bytes));
+        copied = offset.saturating_add(size);
+        pieces.extend(new);
     }
     copy(copied..range.end, &mut pieces);
     pieces

@@ -9,6 +9,12 @@
 /// The directive that starts a text for the driver, after comments.
 const VERSION: &[u8] = b".version";
 
+/// Tells whether a text begins as PTX for the driver does: after comments, with `.version`.
+#[must_use]
+pub fn is_start(head: &[u8]) -> bool {
+    stripped(head).trim_ascii_start().starts_with(VERSION)
+}
+
 /// Reads the version of the language: major and minor number. Like `fatbinary`, uses the first
 /// mention, and one digit of the minor number.
 #[must_use]

@@ -2,7 +2,7 @@
 //!
 //! | machine | bits of `e_flags` | content |
 //! |---|---|---|
-//! | AMD (224) | 0–7 | the processor, a number of the table below |
+//! | AMD (224) | 0–7 | the processor, a number of [`Processor`]'s table |
 //! |           | 8–9, 10–11 | XNACK, SRAMECC since code object version 4: 0 unsupported, 1 any, 2 off, 3 on |
 //! |           | 8, 9 | XNACK, SRAMECC in code object version 3: 1 on |
 //! | NVIDIA (190) | 0–7, 16–23 | the number of the processor twice, up to the ABI of CUDA 12 |
@@ -11,69 +11,12 @@
 //! Specification: <https://llvm.org/docs/AMDGPUUsage.html#amdgpu-elf-header>, "AMDGPU `EF_AMDGPU_MACH` Values" (LLVM 22).
 //! NVIDIA documents no flags; `nvcc` of CUDA 12.4 and 13.5 writes these.
 
+use super::Processor;
+
 /// `e_machine` of AMD's images.
 const EM_AMDGPU: u16 = 224;
 /// `e_machine` of NVIDIA's images.
 const EM_CUDA: u16 = 190;
-
-/// Bits 0–7 of AMD's flags, by processor.
-const AMD_MACHINES: [(&str, u8); 55] = [
-    ("gfx600", 0x20),
-    ("gfx601", 0x21),
-    ("gfx602", 0x3a),
-    ("gfx700", 0x22),
-    ("gfx701", 0x23),
-    ("gfx702", 0x24),
-    ("gfx703", 0x25),
-    ("gfx704", 0x26),
-    ("gfx705", 0x3b),
-    ("gfx801", 0x28),
-    ("gfx802", 0x29),
-    ("gfx803", 0x2a),
-    ("gfx805", 0x3c),
-    ("gfx810", 0x2b),
-    ("gfx900", 0x2c),
-    ("gfx902", 0x2d),
-    ("gfx904", 0x2e),
-    ("gfx906", 0x2f),
-    ("gfx908", 0x30),
-    ("gfx909", 0x31),
-    ("gfx90a", 0x3f),
-    ("gfx90c", 0x32),
-    ("gfx940", 0x40),
-    ("gfx941", 0x4b),
-    ("gfx942", 0x4c),
-    ("gfx950", 0x4f),
-    ("gfx1010", 0x33),
-    ("gfx1011", 0x34),
-    ("gfx1012", 0x35),
-    ("gfx1013", 0x42),
-    ("gfx1030", 0x36),
-    ("gfx1031", 0x37),
-    ("gfx1032", 0x38),
-    ("gfx1033", 0x39),
-    ("gfx1034", 0x3e),
-    ("gfx1035", 0x3d),
-    ("gfx1036", 0x45),
-    ("gfx1100", 0x41),
-    ("gfx1101", 0x46),
-    ("gfx1102", 0x47),
-    ("gfx1103", 0x44),
-    ("gfx1150", 0x43),
-    ("gfx1151", 0x4a),
-    ("gfx1152", 0x55),
-    ("gfx1153", 0x58),
-    ("gfx1200", 0x48),
-    ("gfx1201", 0x4e),
-    ("gfx1250", 0x49),
-    ("gfx1251", 0x5a),
-    ("gfx9-generic", 0x51),
-    ("gfx9-4-generic", 0x5f),
-    ("gfx10-1-generic", 0x52),
-    ("gfx10-3-generic", 0x53),
-    ("gfx11-generic", 0x54),
-    ("gfx12-generic", 0x59),
-];
 
 /// `EI_ABIVERSION` of code object version 3.
 const CODE_OBJECT_V3: u8 = 1;
@@ -81,8 +24,8 @@ const CODE_OBJECT_V3: u8 = 1;
 /// Returns bits 0–7 of `e_flags` in code objects for an AMD processor; `None` for unknown processors.
 #[must_use]
 pub fn amd_machine(processor: &str) -> Option<u32> {
-    let row = AMD_MACHINES.iter().find(|(name, _)| *name == processor);
-    row.map(|(_, number)| (*number).into())
+    let row = Processor::all().find(|row| row.name() == processor)?;
+    row.elf_machine().map(u32::from)
 }
 
 /// Returns the processor of an image with these `e_machine`, `e_flags` and `EI_ABIVERSION`; `None` for CPUs, and for unknown GPUs.
@@ -91,8 +34,8 @@ pub fn processor_of(machine: u16, flags: u32, abi_version: u8) -> Option<String>
     match machine {
         EM_AMDGPU => {
             let [low, ..] = flags.to_le_bytes();
-            let row = AMD_MACHINES.iter().find(|(_, number)| *number == low);
-            row.map(|(name, _)| (*name).to_owned())
+            let row = Processor::all().find(|row| row.elf_machine() == Some(low));
+            row.map(|row| row.name().to_owned())
         }
         EM_CUDA => Some(format!("sm_{}", nvidia_number(flags, abi_version))),
         _ => None,

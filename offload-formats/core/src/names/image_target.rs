@@ -1,5 +1,6 @@
 //! Rules for linking images of offload binaries together.
 
+use super::target_id::processor;
 use super::{TargetId, Triple};
 
 /// The target of an image, according to its strings in an offload binary.
@@ -87,11 +88,6 @@ impl ImageTarget<'_> {
     fn has_any_processor(&self) -> bool {
         self.arch == "generic"
     }
-}
-
-fn processor(arch: &str) -> &str {
-    arch.split_once(':')
-        .map_or(arch, |(processor, _)| processor)
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ pub struct Processor {
     name: &'static str,
     other_names: &'static [&'static str],
     device: Device,
+    /// Bits 0-7 of `e_flags` in AMD's code objects; 0 for others.
+    elf_machine: u8,
     features: &'static [&'static str],
     family: Option<&'static str>,
     releases: ReleaseRange,
@@ -65,6 +67,11 @@ impl Processor {
         self.device
     }
 
+    /// Returns bits 0-7 of `e_flags` in code objects for it.
+    pub(super) fn elf_machine(&self) -> Option<u8> {
+        Some(self.elf_machine).filter(|number| *number != 0)
+    }
+
     /// Returns the names of the features that its target ID may contain, as in LLVM 22.
     #[must_use]
     pub fn features(&self) -> &'static [&'static str] {
@@ -89,6 +96,7 @@ impl Processor {
             name,
             other_names: &[],
             device,
+            elf_machine: 0,
             features: &[],
             family: None,
             releases,
@@ -128,8 +136,12 @@ const NEVER: ReleaseRange = None;
 const XNACK: &[&str] = &["xnack"];
 const BOTH: &[&str] = &["sramecc", "xnack"];
 
-const fn gfx(name: &'static str, releases: ReleaseRange) -> Processor {
-    Processor::new(name, Device::Amdgcn, releases)
+/// `elf_machine` is 0 if no release of LLVM has a number.
+const fn gfx(name: &'static str, elf_machine: u8, releases: ReleaseRange) -> Processor {
+    Processor {
+        elf_machine,
+        ..Processor::new(name, Device::Amdgcn, releases)
+    }
 }
 
 const fn r600(name: &'static str) -> Processor {
@@ -141,74 +153,76 @@ const fn sm(name: &'static str, releases: ReleaseRange) -> Processor {
 }
 
 const PROCESSORS: &[Processor] = &[
-    gfx("gfx600", ALL).also(&["tahiti"]),
-    gfx("gfx601", ALL).also(&["pitcairn", "verde"]),
-    gfx("gfx602", ALL).also(&["hainan", "oland"]),
-    gfx("gfx700", ALL).also(&["kaveri"]),
-    gfx("gfx701", ALL).also(&["hawaii"]),
-    gfx("gfx702", ALL),
-    gfx("gfx703", ALL).also(&["kabini", "mullins"]),
-    gfx("gfx704", ALL).also(&["bonaire"]),
-    gfx("gfx705", ALL),
-    gfx("gfx801", ALL).also(&["carrizo"]).with(XNACK),
-    gfx("gfx802", ALL).also(&["iceland", "tonga"]),
-    gfx("gfx803", ALL).also(&["fiji", "polaris10", "polaris11"]),
-    gfx("gfx805", ALL).also(&["tongapro"]),
-    gfx("gfx810", ALL).also(&["stoney"]).with(XNACK),
-    gfx("gfx900", ALL).with(XNACK).of("gfx9-generic"),
-    gfx("gfx902", ALL).with(XNACK).of("gfx9-generic"),
-    gfx("gfx904", ALL).with(XNACK).of("gfx9-generic"),
-    gfx("gfx906", ALL).with(BOTH).of("gfx9-generic"),
-    gfx("gfx908", ALL).with(BOTH),
-    gfx("gfx909", ALL).with(XNACK).of("gfx9-generic"),
-    gfx("gfx90a", ALL).with(BOTH),
-    gfx("gfx90c", ALL).with(XNACK).of("gfx9-generic"),
-    gfx("gfx940", Some((V19, V20)))
+    gfx("gfx600", 0x20, ALL).also(&["tahiti"]),
+    gfx("gfx601", 0x21, ALL).also(&["pitcairn", "verde"]),
+    gfx("gfx602", 0x3a, ALL).also(&["hainan", "oland"]),
+    gfx("gfx700", 0x22, ALL).also(&["kaveri"]),
+    gfx("gfx701", 0x23, ALL).also(&["hawaii"]),
+    gfx("gfx702", 0x24, ALL),
+    gfx("gfx703", 0x25, ALL).also(&["kabini", "mullins"]),
+    gfx("gfx704", 0x26, ALL).also(&["bonaire"]),
+    gfx("gfx705", 0x3b, ALL),
+    gfx("gfx801", 0x28, ALL).also(&["carrizo"]).with(XNACK),
+    gfx("gfx802", 0x29, ALL).also(&["iceland", "tonga"]),
+    gfx("gfx803", 0x2a, ALL).also(&["fiji", "polaris10", "polaris11"]),
+    gfx("gfx805", 0x3c, ALL).also(&["tongapro"]),
+    gfx("gfx810", 0x2b, ALL).also(&["stoney"]).with(XNACK),
+    gfx("gfx900", 0x2c, ALL).with(XNACK).of("gfx9-generic"),
+    gfx("gfx902", 0x2d, ALL).with(XNACK).of("gfx9-generic"),
+    gfx("gfx904", 0x2e, ALL).with(XNACK).of("gfx9-generic"),
+    gfx("gfx906", 0x2f, ALL).with(BOTH).of("gfx9-generic"),
+    gfx("gfx908", 0x30, ALL).with(BOTH),
+    gfx("gfx909", 0x31, ALL).with(XNACK).of("gfx9-generic"),
+    gfx("gfx90a", 0x3f, ALL).with(BOTH),
+    gfx("gfx90c", 0x32, ALL).with(XNACK).of("gfx9-generic"),
+    gfx("gfx940", 0x40, Some((V19, V20)))
         .with(BOTH)
         .of("gfx9-4-generic"),
-    gfx("gfx941", Some((V19, V20)))
+    gfx("gfx941", 0x4b, Some((V19, V20)))
         .with(BOTH)
         .of("gfx9-4-generic"),
-    gfx("gfx942", ALL).with(BOTH).of("gfx9-4-generic"),
-    gfx("gfx950", SINCE_20).with(BOTH).of("gfx9-4-generic"),
-    gfx("gfx1010", ALL).with(XNACK).of("gfx10-1-generic"),
-    gfx("gfx1011", ALL).with(XNACK).of("gfx10-1-generic"),
-    gfx("gfx1012", ALL).with(XNACK).of("gfx10-1-generic"),
-    gfx("gfx1013", ALL).with(XNACK).of("gfx10-1-generic"),
-    gfx("gfx1030", ALL).of("gfx10-3-generic"),
-    gfx("gfx1031", ALL).of("gfx10-3-generic"),
-    gfx("gfx1032", ALL).of("gfx10-3-generic"),
-    gfx("gfx1033", ALL).of("gfx10-3-generic"),
-    gfx("gfx1034", ALL).of("gfx10-3-generic"),
-    gfx("gfx1035", ALL).of("gfx10-3-generic"),
-    gfx("gfx1036", ALL).of("gfx10-3-generic"),
-    gfx("gfx1100", ALL).of("gfx11-generic"),
-    gfx("gfx1101", ALL).of("gfx11-generic"),
-    gfx("gfx1102", ALL).of("gfx11-generic"),
-    gfx("gfx1103", ALL).of("gfx11-generic"),
-    gfx("gfx1150", ALL).of("gfx11-generic"),
-    gfx("gfx1151", ALL).of("gfx11-generic"),
-    gfx("gfx1152", ALL).of("gfx11-generic"),
-    gfx("gfx1153", SINCE_20).of("gfx11-generic"),
-    gfx("gfx1154", MAIN).of("gfx11-generic"),
-    gfx("gfx1170", MAIN).of("gfx11-7-generic"),
-    gfx("gfx1171", MAIN).of("gfx11-7-generic"),
-    gfx("gfx1172", MAIN).of("gfx11-7-generic"),
-    gfx("gfx1200", ALL).of("gfx12-generic"),
-    gfx("gfx1201", ALL).of("gfx12-generic"),
+    gfx("gfx942", 0x4c, ALL).with(BOTH).of("gfx9-4-generic"),
+    gfx("gfx950", 0x4f, SINCE_20)
+        .with(BOTH)
+        .of("gfx9-4-generic"),
+    gfx("gfx1010", 0x33, ALL).with(XNACK).of("gfx10-1-generic"),
+    gfx("gfx1011", 0x34, ALL).with(XNACK).of("gfx10-1-generic"),
+    gfx("gfx1012", 0x35, ALL).with(XNACK).of("gfx10-1-generic"),
+    gfx("gfx1013", 0x42, ALL).with(XNACK).of("gfx10-1-generic"),
+    gfx("gfx1030", 0x36, ALL).of("gfx10-3-generic"),
+    gfx("gfx1031", 0x37, ALL).of("gfx10-3-generic"),
+    gfx("gfx1032", 0x38, ALL).of("gfx10-3-generic"),
+    gfx("gfx1033", 0x39, ALL).of("gfx10-3-generic"),
+    gfx("gfx1034", 0x3e, ALL).of("gfx10-3-generic"),
+    gfx("gfx1035", 0x3d, ALL).of("gfx10-3-generic"),
+    gfx("gfx1036", 0x45, ALL).of("gfx10-3-generic"),
+    gfx("gfx1100", 0x41, ALL).of("gfx11-generic"),
+    gfx("gfx1101", 0x46, ALL).of("gfx11-generic"),
+    gfx("gfx1102", 0x47, ALL).of("gfx11-generic"),
+    gfx("gfx1103", 0x44, ALL).of("gfx11-generic"),
+    gfx("gfx1150", 0x43, ALL).of("gfx11-generic"),
+    gfx("gfx1151", 0x4a, ALL).of("gfx11-generic"),
+    gfx("gfx1152", 0x55, ALL).of("gfx11-generic"),
+    gfx("gfx1153", 0x58, SINCE_20).of("gfx11-generic"),
+    gfx("gfx1154", 0, MAIN).of("gfx11-generic"),
+    gfx("gfx1170", 0, MAIN).of("gfx11-7-generic"),
+    gfx("gfx1171", 0, MAIN).of("gfx11-7-generic"),
+    gfx("gfx1172", 0, MAIN).of("gfx11-7-generic"),
+    gfx("gfx1200", 0x48, ALL).of("gfx12-generic"),
+    gfx("gfx1201", 0x4e, ALL).of("gfx12-generic"),
     // The main branch allows `sramecc` on these two.
-    gfx("gfx1250", SINCE_21).of("gfx12-5-generic"),
-    gfx("gfx1251", SINCE_22).of("gfx12-5-generic"),
-    gfx("gfx1310", MAIN).of("gfx13-generic"),
-    gfx("gfx9-generic", ALL).with(XNACK),
-    gfx("gfx9-4-generic", SINCE_20).with(BOTH),
-    gfx("gfx10-1-generic", ALL).with(XNACK),
-    gfx("gfx10-3-generic", ALL),
-    gfx("gfx11-generic", ALL),
-    gfx("gfx11-7-generic", MAIN),
-    gfx("gfx12-generic", ALL),
-    gfx("gfx12-5-generic", MAIN),
-    gfx("gfx13-generic", MAIN),
+    gfx("gfx1250", 0x49, SINCE_21).of("gfx12-5-generic"),
+    gfx("gfx1251", 0x5a, SINCE_22).of("gfx12-5-generic"),
+    gfx("gfx1310", 0, MAIN).of("gfx13-generic"),
+    gfx("gfx9-generic", 0x51, ALL).with(XNACK),
+    gfx("gfx9-4-generic", 0x5f, SINCE_20).with(BOTH),
+    gfx("gfx10-1-generic", 0x52, ALL).with(XNACK),
+    gfx("gfx10-3-generic", 0x53, ALL),
+    gfx("gfx11-generic", 0x54, ALL),
+    gfx("gfx11-7-generic", 0, MAIN),
+    gfx("gfx12-generic", 0x59, ALL),
+    gfx("gfx12-5-generic", 0, MAIN),
+    gfx("gfx13-generic", 0, MAIN),
     r600("r600").also(&["rv630", "rv635"]),
     r600("r630"),
     r600("rs880").also(&["rs780", "rv610", "rv620"]),

@@ -128,8 +128,7 @@ pub(super) fn layout_with(members: &[MemberPlan<'_>], index: Index, threshold: u
 }
 
 fn size(member: &MemberPlan<'_>) -> u64 {
-    let sizes = member.content.iter().map(Piece::size);
-    sizes.fold(0, u64::saturating_add)
+    pieces::size(member.content)
 }
 
 /// Returns the name fields and the content of `//`, which has each long name once.

@@ -174,9 +174,7 @@ impl Identity {
         if SPIRV.iter().any(|magic| head.starts_with(magic)) {
             return Self::of_form(ImageForm::SpirV);
         }
-        // The directive may follow comments only.
-        let text = ptx::stripped(head);
-        if !text.trim_ascii_start().starts_with(b".version") {
+        if !ptx::is_start(head) {
             return Self::of_form(ImageForm::Unknown);
         }
         Self {

@@ -30,7 +30,6 @@ use crate::format::fatbin::{self, FatbinReadError};
 use crate::format::magic::Magic;
 use crate::format::offload_binary::{self, InflateError, OffloadBinary};
 use crate::format::zip::{ZipFile, ZipMethod};
-use crate::names::OffloadKind;
 
 /// Largest depth of archives in archives.
 const MAX_ARCHIVES: usize = 16;
@@ -349,7 +348,7 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
     /// Tells whether a section starts with a container or an image for a GPU.
     fn has_images(&self, range: Range<u64>) -> bool {
         match Magic::at(self.data, range.clone()) {
-            Magic::Bundle | Magic::CompressedBundle | Magic::Fatbin | Magic::OffloadBinary => true,
+            magic if magic.is_container() => true,
             Magic::Elf => Identity::of(self.data, range).is_device_image(),
             _ => false,
         }
@@ -425,11 +424,7 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         let size = range.end.saturating_sub(range.start);
         let magic = Magic::at(self.data, range.clone());
         let comment = Comment::at(self.data, range.clone());
-        let is_container = matches!(
-            magic,
-            Magic::Bundle | Magic::CompressedBundle | Magic::Fatbin | Magic::OffloadBinary
-        );
-        if !is_container && comment.is_none() {
+        if !magic.is_container() && comment.is_none() {
             return false;
         }
         let Some(left) = self.left.checked_sub(size) else {
@@ -471,11 +466,7 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
 
     fn add_image(&mut self, identity: Identity, range: Range<u64>) {
         let mut container = self.container(ContainerFormat::Image, range.clone());
-        let target = DeviceTarget {
-            kind: OffloadKind::NONE,
-            triple: String::new(),
-            processor: String::new(),
-        };
+        let target = DeviceTarget::default();
         container.images.push(image(0, target, identity, range));
         self.found.containers.push(container);
     }
@@ -490,9 +481,7 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
             match bundle {
                 AnyBundle::Plain(bundle) => {
                     let container = self.container(ContainerFormat::Bundle, bundle.range());
-                    let entries = bundle.entries.into_iter();
-                    let entries = entries.map(|entry| (entry.id, entry.image)).collect();
-                    self.entries(container, entries, Some(self.data));
+                    self.bundle_entries(container, bundle, Some(self.data));
                 }
                 AnyBundle::Compressed(bundle) => self.compressed_bundle(bundle),
             }
@@ -587,13 +576,8 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         for (index, (id, range)) in entries.into_iter().enumerate() {
             let target = BundledEntry::target_of(&id);
             let is_host = matches!(target, Ok(None));
-            let unknown = DeviceTarget {
-                kind: OffloadKind::NONE,
-                triple: String::new(),
-                processor: String::new(),
-            };
             // The entry ID remains of an entry for an unknown kind.
-            let target = target.ok().flatten().unwrap_or(unknown);
+            let target = target.ok().flatten().unwrap_or_default();
             let (identity, inner) = match data {
                 Some(data) => (
                     Some(Identity::of(data, range.clone())),

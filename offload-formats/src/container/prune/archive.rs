@@ -10,7 +10,7 @@ use super::member;
 use super::pruned::{PruneCounts, PrunedFile};
 use crate::container::archive::{Archive, ArchiveMember};
 use crate::format::bytes::{Cursor, ReadAt, Window};
-use crate::format::pieces::Piece;
+use crate::format::pieces::{self, Piece};
 
 /// Offset and size of the field with the size in a member's header.
 const SIZE_FIELD: (u64, usize) = (48, 10);
@@ -71,7 +71,7 @@ pub(super) fn archive<'d, R: ReadAt<'d>>(
     let unchanged: Vec<_> = unchanged.collect();
     file.copied.extend(unchanged);
     Ok(PrunedFile {
-        size: file.pieces.iter().map(Piece::size).sum(),
+        size: pieces::size(&file.pieces),
         pieces: file.pieces,
         counts,
         copied: file.copied,
@@ -149,19 +149,7 @@ impl<'d, R: ReadAt<'d>> ArchiveRewriter<'_, 'd, R> {
             }
             edits.insert(base, (old_end - base, pieces));
         }
-        let mut position = 0;
-        for (start, (size, pieces)) in edits {
-            new.pieces.push(Piece::Copy {
-                input: 0,
-                range: position..start,
-            });
-            new.pieces.extend(pieces);
-            position = start + size;
-        }
-        new.pieces.push(Piece::Copy {
-            input: 0,
-            range: position..self.end.max(position),
-        });
+        new.pieces = pieces::replaced(0..self.end, edits);
         Ok(new)
     }
 

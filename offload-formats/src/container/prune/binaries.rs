@@ -75,11 +75,7 @@ fn keep<'d, R: ReadAt<'d>>(
     let keep = binary.entries.iter().map(|entry| {
         let size = entry.image.end.saturating_sub(entry.image.start);
         let head = data.read_at(entry.image.start, size.min(4096));
-        let is_ptx = head.is_some_and(|head| {
-            ptx::stripped(head)
-                .trim_ascii_start()
-                .starts_with(b".version")
-        });
+        let is_ptx = head.is_some_and(ptx::is_start);
         match entry.arch() {
             // Code for a CPU, or for any GPU.
             "" | "generic" => choice.keeps_triple(entry.triple()),

@@ -58,14 +58,6 @@ record! {
 }
 
 record! {
-    pub(crate) struct Relocation64, "relocation", 24 bytes {
-        0x00 address: u64,
-        0x08 info: u64,
-        0x10 addend: u64,
-    }
-}
-
-record! {
     pub(crate) struct Symbol64, "symbol", 24 bytes {
         0x00 name: u32,
         0x04 info: [u8; 1],

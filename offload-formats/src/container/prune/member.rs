@@ -30,9 +30,7 @@ pub(super) fn file<'d, R: ReadAt<'d>>(
                 false => rewrite::linked(data, &headers, job),
             }
         }
-        Magic::Bundle | Magic::CompressedBundle | Magic::Fatbin | Magic::OffloadBinary => {
-            containers(data, job).map_err(PruneError::whole)
-        }
+        magic if magic.is_container() => containers(data, job).map_err(PruneError::whole),
         Magic::Archive | Magic::ThinArchive => Err(PruneError::whole(PruneProblem::NestedArchive)),
         _ => Err(PruneError::whole(PruneProblem::Format)),
     }

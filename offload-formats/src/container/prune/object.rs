@@ -14,15 +14,16 @@ use std::ops::Range;
 use object::elf;
 
 use super::binaries::binary_units;
-use super::elf_headers::{ElfHeaders, Relocation64, SectionHeader64, Symbol64, records};
+use super::elf_headers::{ElfHeaders, SectionHeader64, Symbol64, records};
 use super::error::{PruneError, PruneProblem};
 use super::job::PruneJob;
 use super::pruned::{PruneCounts, PrunedFile, PrunedUnit};
 use super::units::{is_unit_section, units};
 use crate::container::elf::SHT_LLVM_OFFLOADING;
+use crate::container::elf::relocations::{Relocation64, RelocationKind};
 use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
-use crate::format::pieces::Piece;
+use crate::format::pieces::{self, Piece};
 
 /// A section of units in an object.
 struct ObjectSection {
@@ -141,21 +142,9 @@ impl<'d, R: ReadAt<'d>> ObjectRewriter<'_, R> {
         self.change_symbols(&mut edits)?;
         self.change_headers(&mut edits);
         let copied = self.replace_sections(&mut edits);
-        let (mut pieces, mut position) = (Vec::new(), 0);
-        for (start, (size, new)) in edits {
-            pieces.push(Piece::Copy {
-                input: 0,
-                range: position..start.max(position),
-            });
-            pieces.extend(new);
-            position = start + size;
-        }
-        pieces.push(Piece::Copy {
-            input: 0,
-            range: position..self.headers.size.max(position),
-        });
+        let pieces = pieces::replaced(0..self.headers.size, edits);
         Ok(PrunedFile {
-            size: pieces.iter().map(Piece::size).sum(),
+            size: pieces::size(&pieces),
             pieces,
             counts,
             copied,
@@ -192,10 +181,6 @@ impl<'d, R: ReadAt<'d>> ObjectRewriter<'_, R> {
     fn change_relocations(&self, edits: &mut Edits) -> Result<(), PruneProblem> {
         /// Offset of the addend in a relocation.
         const ADDEND: u64 = 16;
-        let absolute = match elf::Machine(self.headers.file.machine) {
-            elf::EM_AARCH64 => 257,
-            _ => 1,
-        };
         for section in &self.headers.sections {
             let is_of_units = self.section(section.info.into()).is_some();
             match elf::SectionType(section.kind) {
@@ -219,7 +204,8 @@ impl<'d, R: ReadAt<'d>> ObjectRewriter<'_, R> {
                 let old = symbol.value.wrapping_add(relocation.addend);
                 // The lower half is the type.
                 let kind = relocation.info as u32;
-                if kind != absolute {
+                let effect = RelocationKind::of(self.headers.file.machine, kind);
+                if effect != RelocationKind::Absolute {
                     let address = relocation.address;
                     return Err(PruneProblem::Relocation { kind, address });
                 }

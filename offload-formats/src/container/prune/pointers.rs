@@ -17,8 +17,9 @@ use std::ops::Range;
 use object::elf;
 
 use super::address_uses::{AddressUses, MovedUnit, Unreadable, search};
-use super::elf_headers::{ElfHeaders, Relocation64, SectionHeader64, Symbol64, records};
+use super::elf_headers::{ElfHeaders, SectionHeader64, Symbol64, records};
 use super::error::PruneProblem;
+use crate::container::elf::relocations::{Relocation64, RelocationKind, packed_addresses};
 use crate::format::bytes::{Cursor, ReadAt};
 
 /// Types of sections of packed relocations that are not read: Android's, and LLVM's CREL.
@@ -158,54 +159,14 @@ struct PointerFinder<'a, R> {
 /// Offset of the addend in a relocation.
 pub(super) const ADDEND: u64 = 16;
 
-/// Effect of a relocation.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum RelocationKind {
-    /// Writes an address: the load address and the addend.
-    Relative,
-    /// Writes a symbol's address and the addend.
-    Absolute,
-    /// Writes a symbol's address.
-    Symbol,
-    Other,
-}
-
-impl RelocationKind {
-    /// Returns the effect of a type of relocation on a machine.
-    pub(super) fn of(headers: &ElfHeaders, number: u32) -> Self {
-        let [relative, indirect, absolute, data, jump] = match elf::Machine(headers.file.machine) {
-            elf::EM_AARCH64 => [1027, 1032, 257, 1025, 1026],
-            _ => [8, 37, 1, 6, 7],
-        };
-        match number {
-            _ if number == relative || number == indirect => Self::Relative,
-            _ if number == absolute => Self::Absolute,
-            _ if number == data || number == jump => Self::Symbol,
-            _ => Self::Other,
-        }
-    }
-}
-
-/// Lists the addresses of words in a section of packed relative relocations: an even word is an address; an odd one has
-/// a bit for each of the 63 words after the last.
-pub(super) fn packed_addresses<'d, R: ReadAt<'d>>(
+/// Lists the addresses of words in a section of packed relative relocations.
+pub(super) fn packed_words<'d, R: ReadAt<'d>>(
     data: R,
     section: &SectionHeader64,
-) -> Result<Vec<u64>, PruneProblem> {
+) -> Result<impl Iterator<Item = u64> + use<'d, R>, PruneProblem> {
     let read = |cursor: &mut Cursor<'d, &'d [u8]>| crate::format::bytes::field(cursor, "word");
-    let (mut addresses, mut next) = (Vec::new(), 0_u64);
-    for (_, word) in records(data, section, 8, read)? {
-        let word: u64 = word;
-        if word & 1 == 0 {
-            addresses.push(word);
-            next = word.wrapping_add(8);
-            continue;
-        }
-        let bits = (0..63).filter(|bit| word >> (bit + 1) & 1 == 1);
-        addresses.extend(bits.map(|bit| next.wrapping_add(bit * 8)));
-        next = next.wrapping_add(63 * 8);
-    }
-    Ok(addresses)
+    let words = records(data, section, 8, read)?.into_iter();
+    Ok(packed_addresses(words.map(|(_, word)| word)))
 }
 
 /// Lists the values of the symbols to which the relocations of a section refer.
@@ -258,7 +219,7 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
             let symbol = usize::try_from(info >> 32).ok();
             let value = symbol.and_then(|index| symbols.get(index));
             let value = value.copied().unwrap_or(0);
-            match RelocationKind::of(self.headers, kind) {
+            match RelocationKind::of(self.headers.file.machine, kind) {
                 RelocationKind::Relative => {
                     if let Some(new) = self.map.target("relocation", addend)? {
                         self.found.insert(addend);
@@ -356,7 +317,7 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
     }
 
     fn packed(&mut self, section: &SectionHeader64) -> Result<(), PruneProblem> {
-        for address in packed_addresses(self.data, section)? {
+        for address in packed_words(self.data, section)? {
             if !self.map.table_words.contains(&address) {
                 self.relocated.insert(address);
                 self.pointer("relocation", address)?;

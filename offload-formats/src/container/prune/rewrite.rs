@@ -18,7 +18,7 @@ use super::units::{UNIT_SECTIONS, units};
 use crate::container::large::{self, LARGE_SECTION};
 use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
-use crate::format::pieces::Piece;
+use crate::format::pieces::{self, Piece};
 
 /// Prunes a linked ELF file.
 pub(super) fn linked<'d, R: ReadAt<'d>>(
@@ -153,7 +153,7 @@ impl<'d, R: ReadAt<'d>> Rewriter<'_, R> {
         let copied = self.replace_units(moved.as_deref(), &mut replacements);
         let pieces = self.pieces(replacements);
         Ok(PrunedFile {
-            size: pieces.iter().map(Piece::size).sum(),
+            size: pieces::size(&pieces),
             pieces,
             counts,
             copied,
@@ -426,57 +426,18 @@ impl<'d, R: ReadAt<'d>> Rewriter<'_, R> {
 
     /// Returns the old file with the replacements, without the pages that are cut.
     fn pieces(&self, replacements: Replacements) -> Vec<Piece> {
-        let (mut all, mut position) = (Vec::new(), 0);
-        for (start, pieces) in replacements {
-            all.push(Piece::Copy {
-                input: 0,
-                range: position..start.max(position),
-            });
-            position = start + pieces.iter().map(Piece::size).sum::<u64>();
-            all.extend(pieces);
+        let sized = |(start, new): (u64, Vec<Piece>)| (start, (pieces::size(&new), new));
+        let changes = replacements.into_iter().map(sized).collect();
+        let all = pieces::replaced(0..self.headers.size, changes);
+        let copy = |range| Piece::Copy { input: 0, range };
+        let (mut kept, mut position) = (Vec::new(), 0);
+        for cut in &self.layout.cuts {
+            kept.push(copy(position..cut.range.start.max(position)));
+            position = position.max(cut.range.end);
         }
-        all.push(Piece::Copy {
-            input: 0,
-            range: position.min(self.headers.size)..self.headers.size,
-        });
-        let mut kept = Vec::new();
-        let mut position = 0;
-        for piece in all {
-            let end = position + piece.size();
-            let mut start = position;
-            for cut in &self.layout.cuts {
-                if cut.range.start < end && start < cut.range.end {
-                    kept.extend(part(&piece, position, start..cut.range.start.max(start)));
-                    start = cut.range.end.min(end);
-                }
-            }
-            kept.extend(part(&piece, position, start..end));
-            position = end;
-        }
-        kept
+        kept.push(copy(position..pieces::size(&all).max(position)));
+        pieces::replace_inputs(&kept, &[&all]).expect("the cuts are parts of the file")
     }
-}
-
-/// Returns a part of a piece at `position`; `None` if the part is empty.
-fn part(piece: &Piece, position: u64, wanted: Range<u64>) -> Option<Piece> {
-    if wanted.is_empty() {
-        return None;
-    }
-    let (start, end) = (wanted.start - position, wanted.end - position);
-    Some(match piece {
-        Piece::Bytes(bytes) => {
-            let [start, end] = [start, end].map(|at| usize::try_from(at).ok());
-            let inside = start
-                .zip(end)
-                .and_then(|(start, end)| bytes.get(start..end));
-            Piece::Bytes(inside.expect("the part is inside of the piece").to_vec())
-        }
-        Piece::Zeros(_) => Piece::Zeros(end - start),
-        Piece::Copy { input, range } => Piece::Copy {
-            input: *input,
-            range: range.start + start..range.start + end,
-        },
-    })
 }
 
 /// Returns the new number of each section by its old one.

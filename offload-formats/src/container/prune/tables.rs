@@ -16,13 +16,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use object::elf;
 
 use super::binaries::binary_units;
-use super::elf_headers::{ElfHeaders, Relocation64, SectionHeader64, records};
+use super::elf_headers::{ElfHeaders, SectionHeader64, records};
 use super::error::{PruneError, PruneProblem};
 use super::job::PruneJob;
 use super::layout::{PruneLayout, UnitSection};
-use super::pointers::{ADDEND, RelocationKind, Words, packed_addresses, symbol_values};
+use super::pointers::{ADDEND, Words, packed_words, symbol_values};
 use super::pruned::PruneCounts;
 use super::units::is_unit_section;
+use crate::container::elf::relocations::{Relocation64, RelocationKind};
 use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
 use crate::format::offload_binary;
@@ -303,7 +304,7 @@ impl LoadedWords {
                         let kind = relocation.info as u32;
                         let symbol = usize::try_from(relocation.info >> 32).ok();
                         let symbol = symbol.and_then(|index| symbols.get(index).copied());
-                        let (value, source) = match RelocationKind::of(headers, kind) {
+                        let (value, source) = match RelocationKind::of(headers.file.machine, kind) {
                             RelocationKind::Relative => (0, WordSource::Addend(offset + ADDEND)),
                             RelocationKind::Absolute => {
                                 (symbol.unwrap_or(0), WordSource::Symbol(kind))
@@ -315,7 +316,7 @@ impl LoadedWords {
                     }
                 }
                 elf::SHT_RELR => {
-                    for address in packed_addresses(data, section)? {
+                    for address in packed_words(data, section)? {
                         let value = headers.offset_of(address);
                         if let Some(value) = value.and_then(|offset| at_offset(data, offset)) {
                             let source = WordSource::Word;

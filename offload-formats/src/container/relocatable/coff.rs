@@ -171,7 +171,13 @@ impl RelocatableObject<'_> {
                 let count = section.relocations.len().min(MOST_RELOCATIONS);
                 file.word(small(section.size())?);
                 file.half(count as u16);
-                file.zeros(12);
+                file.zeros(8);
+                // Of COMDAT sections with the same symbol, linkers keep any.
+                let selection = match section.flags as u32 & pe::IMAGE_SCN_LNK_COMDAT.0 {
+                    0 => 0,
+                    _ => pe::IMAGE_COMDAT_SELECT_ANY.0,
+                };
+                file.bytes(&[selection, 0, 0, 0]);
             }
             _ => {}
         }

@@ -32,7 +32,8 @@ impl RelocatableObject<'_> {
         let names = self.section_names(&relocation_names);
         let mut file = FileFields::after_header(HEADER);
         let contents = self.sections.iter().map(|section| {
-            let offset = file.align(section.alignment);
+            // Offsets in an object need no alignment; that of pages spares readers copies.
+            let offset = file.align(section.alignment.min(0x1000));
             file.fields.bytes(&section.data);
             file.embed(section);
             offset

@@ -10,7 +10,7 @@ use crate::container::inventory::{ContainerFormat, ImageContainer, ImageForm};
 use crate::escape::terminal;
 use crate::format::bytes::ReadAt;
 use crate::format::compressed_bundle::{
-    CompressedBundle, CompressedBundleError, CompressedBundleVersion, HipRuntime, Method,
+    CompressedBundle, CompressedBundleError, CompressedBundleVersion, HipRuntime,
 };
 use crate::names::{ConflictScope, EntryId, EntryKind, conflict};
 
@@ -47,10 +47,7 @@ pub(super) fn compression(
     }
     let Some(runtime) = runtime else { return };
     if !runtime.reads(version, bundle.method) {
-        let method = match bundle.method {
-            Method::Zlib => "zlib",
-            Method::Zstd => "zstd",
-        };
+        let method = bundle.method;
         let known: Vec<String> = runtime
             .versions()
             .iter()
@@ -59,10 +56,7 @@ pub(super) fn compression(
         let known = match known.is_empty() {
             true => "reads no compressed bundles".to_owned(),
             false => {
-                let methods = runtime.methods().iter().map(|method| match method {
-                    Method::Zlib => "zlib",
-                    Method::Zstd => "zstd",
-                });
+                let methods = runtime.methods().iter().map(|method| method.name());
                 let methods: Vec<&str> = methods.collect();
                 format!(
                     "reads version {} with {}",

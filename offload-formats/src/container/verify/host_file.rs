@@ -5,16 +5,9 @@ use std::ops::Range;
 
 use object::elf;
 
+use crate::container::elf::relocations::{Relocation64, RelocationKind, packed_addresses};
 use crate::container::elf::{Elf, ElfSection, ElfSymbol, SymbolTable};
-use crate::format::bytes::{Cursor, ReadAt, record};
-
-record! {
-    pub(crate) struct AddedRelocation, "relocation", 24 bytes {
-        0x00 address: u64,
-        0x08 info: u64,
-        0x10 addend: u64,
-    }
-}
+use crate::format::bytes::{Cursor, ReadAt};
 
 /// `DT_NEEDED`.
 const NEEDED: u64 = 1;
@@ -163,59 +156,42 @@ impl<'d, R: ReadAt<'d>> HostFile<'d, R> {
         }
     }
 
-    /// Returns the types of relative relocations and of those against symbols.
-    fn types(&self) -> (u32, u32) {
-        match self.elf.machine == elf::EM_X86_64.0 {
-            true => (8, 1),
-            false => (1027, 257),
-        }
-    }
-
     fn added(&mut self, range: Range<u64>, symbols: &[ElfSymbol<'d>]) {
-        let (relative, absolute) = self.types();
         // At once: a cache would keep each record by itself.
         let size = range.end.saturating_sub(range.start);
         let bytes = self.data.read_at(range.start, size).unwrap_or_default();
         let mut cursor = Cursor::new(bytes, 0..size);
-        while let Ok(relocation) = AddedRelocation::read(&mut cursor) {
-            let AddedRelocation {
+        while let Ok(relocation) = Relocation64::read(&mut cursor) {
+            let Relocation64 {
                 address,
                 info,
                 addend,
             } = relocation;
             // The lower half is the type.
-            let kind = info as u32;
-            if kind == relative {
-                self.relocated.insert(address, addend);
-            } else if kind == absolute {
-                let index = usize::try_from(info >> 32).ok();
-                let symbol = index.and_then(|index| symbols.get(index));
-                let value = symbol.map_or(0, |symbol| symbol.value);
-                self.relocated.insert(address, value.wrapping_add(addend));
+            match RelocationKind::of(self.elf.machine, info as u32) {
+                RelocationKind::Relative => {
+                    self.relocated.insert(address, addend);
+                }
+                RelocationKind::Absolute => {
+                    let index = usize::try_from(info >> 32).ok();
+                    let symbol = index.and_then(|index| symbols.get(index));
+                    let value = symbol.map_or(0, |symbol| symbol.value);
+                    self.relocated.insert(address, value.wrapping_add(addend));
+                }
+                RelocationKind::Symbol | RelocationKind::Other => {}
             }
         }
     }
 
-    /// Reads packed relative relocations: an even word is an address; an odd one has a bit for each of the 63 words
-    /// after the last. The pointers are in the relocated words.
+    /// Reads packed relative relocations. The pointers are in the relocated words.
     fn packed(&mut self, range: Range<u64>) {
-        let mut next = 0_u64;
         let size = range.end.saturating_sub(range.start);
         let bytes = self.data.read_at(range.start, size).unwrap_or_default();
-        for word in bytes.chunks_exact(8) {
-            let word = u64::from_le_bytes(word.try_into().expect("chunks have 8 bytes"));
-            if word & 1 == 0 {
-                self.relocate_word(word);
-                next = word.wrapping_add(8);
-                continue;
-            }
-            for bit in 0..63 {
-                if word >> (bit + 1) & 1 == 1 {
-                    self.relocate_word(next.wrapping_add(bit * 8));
-                }
-            }
-            next = next.wrapping_add(63 * 8);
-        }
+        let words = bytes.chunks_exact(8).map(|word| {
+            let word = word.try_into().expect("chunks have 8 bytes");
+            u64::from_le_bytes(word)
+        });
+        packed_addresses(words).for_each(|address| self.relocate_word(address));
     }
 
     fn relocate_word(&mut self, address: u64) {

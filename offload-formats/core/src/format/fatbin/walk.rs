@@ -7,9 +7,6 @@ use super::error::FatbinReadError;
 use super::layout::{FatbinHeader, GROUP, GroupHeader, ImageHeader, MAGIC, OptionsHeader};
 use crate::format::bytes::{Alignment, Cursor, OutOfBounds, ReadAt};
 
-/// Number of bytes that are compared with zero at once.
-const PART: u64 = 4096;
-
 /// A fat binary in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -39,7 +36,8 @@ impl<'d, R: ReadAt<'d>> Iterator for FatbinWalk<'d, R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let end = self.cursor.end();
-        let start = after_zeros(&mut self.cursor);
+        // Mostly there is no padding, or only up to the next multiple of 8.
+        let start = self.cursor.after_zeros(8);
         if start >= end {
             self.cursor = self.cursor.at(end);
             return None;
@@ -51,23 +49,6 @@ impl<'d, R: ReadAt<'d>> Iterator for FatbinWalk<'d, R> {
         }
         Some(found)
     }
-}
-
-/// Returns the offset of the first byte other than zero. A part that cannot be read counts as such a byte.
-fn after_zeros<'d, R: ReadAt<'d>>(cursor: &mut Cursor<'d, R>) -> u64 {
-    // Mostly there is no padding, or only up to the next multiple of 8.
-    let mut size = 8;
-    while cursor.position() < cursor.end() {
-        let start = cursor.position();
-        let Ok(bytes) = cursor.read(size.min(cursor.end() - start), "padding") else {
-            return start;
-        };
-        if let Some(first) = bytes.iter().position(|byte| *byte != 0) {
-            return start + first as u64;
-        }
-        size = PART;
-    }
-    cursor.position()
 }
 
 /// Reads the fat binary at the cursor, whose first image has index `first`, and moves the cursor to its end.

@@ -5,69 +5,6 @@
 
 use crate::names::LlvmRelease;
 
-/// The hash maps of LLVM's packager, named after the first release with them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-enum PackagerMap {
-    /// LLVM 16.
-    V16,
-    /// LLVM 19 to 22.
-    V19,
-    /// LLVM 23 and later.
-    V23,
-}
-
-impl PackagerMap {
-    /// Returns the map of a release.
-    #[must_use]
-    pub(crate) fn of(release: LlvmRelease) -> Self {
-        match release {
-            LlvmRelease::V23 | LlvmRelease::Main => Self::V23,
-            _ => Self::V19,
-        }
-    }
-
-    /// Returns the result of [`pair_order`] for the releases with this map.
-    #[must_use]
-    pub(crate) fn order(self, keys: &[&str]) -> Vec<usize> {
-        let mut distinct: Vec<(usize, &str)> = Vec::new();
-        for (index, key) in keys.iter().enumerate() {
-            if distinct.iter().all(|(_, known)| known != key) {
-                distinct.push((index, key));
-            }
-        }
-        let order = match self {
-            Self::V16 | Self::V19 => {
-                let hashes = distinct.iter().map(|(_, key)| hash_19(key.as_bytes()));
-                hashes
-                    .collect::<Option<Vec<u64>>>()
-                    .map(|hashes| buckets(&hashes, 64, Probing::Triangular))
-            }
-            Self::V23 => {
-                let hashes = distinct.iter().map(|(_, key)| hash_23(key));
-                hashes
-                    .collect::<Option<Vec<u64>>>()
-                    .map(|hashes| buckets(&hashes, 64, Probing::Linear))
-            }
-        };
-        let order = order.unwrap_or_else(|| (0..distinct.len()).collect());
-        let entries = order.into_iter().filter_map(|place| distinct.get(place));
-        // `file` and `kind` occupy buckets, but are not written.
-        let mut stored: Vec<&(usize, &str)> = entries
-            .filter(|(_, key)| !matches!(*key, "file" | "kind"))
-            .collect();
-        if self == Self::V16 {
-            let hashes: Vec<u64> = stored.iter().map(|(_, key)| hash_16(key)).collect();
-            let order = buckets_16(&hashes);
-            stored = order
-                .into_iter()
-                .filter_map(|place| stored.get(place).copied())
-                .collect();
-        }
-        stored.into_iter().map(|(index, _)| *index).collect()
-    }
-}
-
 /// Returns the order in which the packager of `release` writes the keys of one `--image`, as
 /// indices into `keys`. `keys` has all keys of the option as given, also `file` and `kind`, which
 /// are not written. For a repeated key, the result has its first index.
@@ -77,40 +14,49 @@ impl PackagerMap {
 /// `member`, `version`, `symbols`, `compile-opts` and the empty one.
 #[must_use]
 pub fn pair_order(keys: &[&str], release: LlvmRelease) -> Vec<usize> {
-    PackagerMap::of(release).order(keys)
+    let mut distinct: Vec<(usize, &str)> = Vec::new();
+    for (index, key) in keys.iter().enumerate() {
+        if distinct.iter().all(|(_, known)| known != key) {
+            distinct.push((index, key));
+        }
+    }
+    let probing = match release {
+        LlvmRelease::V23 | LlvmRelease::Main => Probing::Linear,
+        _ => Probing::Triangular,
+    };
+    let hashes = distinct.iter().map(|(_, key)| match probing {
+        Probing::Linear => hash_23(key),
+        Probing::Triangular => hash_19(key.as_bytes()),
+    });
+    let order = match hashes.collect::<Option<Vec<u64>>>() {
+        Some(hashes) => buckets(&hashes, probing),
+        None => (0..distinct.len()).collect(),
+    };
+    let entries = order.into_iter().filter_map(|place| distinct.get(place));
+    // `file` and `kind` occupy buckets, but are not written.
+    let written = entries.filter(|(_, key)| !matches!(*key, "file" | "kind"));
+    written.map(|(index, _)| *index).collect()
 }
 
-/// The next bucket to try if a bucket is occupied.
+/// The next bucket to try if a bucket is occupied. Each kind of map has its own hash.
 #[derive(Clone, Copy, PartialEq)]
 enum Probing {
-    /// 1, 3, 6, 10, … buckets further.
+    /// LLVM 19 to 22: 1, 3, 6, 10, … buckets further.
     Triangular,
-    /// The following bucket.
+    /// LLVM 23 and later: the following bucket.
     Linear,
 }
 
-/// Inserts as many places as there are hashes into a map of `size` buckets, which grows. Returns
+/// Inserts as many places as there are hashes into a map of 64 buckets, which grows. Returns
 /// the map's order.
-fn buckets(hashes: &[u64], size: usize, probing: Probing) -> Vec<usize> {
-    let mut map = vec![None; size];
+fn buckets(hashes: &[u64], probing: Probing) -> Vec<usize> {
+    let mut map = vec![None; 64];
     for place in 0..hashes.len() {
         // LLVM grows the map before it inserts.
         if place.saturating_add(1).saturating_mul(4) >= map.len().saturating_mul(3) {
             map = twice(&map, hashes, probing);
         }
         insert(&mut map, place, hashes, probing);
-    }
-    map.into_iter().flatten().collect()
-}
-
-/// The same for LLVM 16's second map.
-fn buckets_16(hashes: &[u64]) -> Vec<usize> {
-    let mut map = vec![None; 16];
-    for place in 0..hashes.len() {
-        insert(&mut map, place, hashes, Probing::Triangular);
-        if place.saturating_add(1).saturating_mul(4) > map.len().saturating_mul(3) {
-            map = twice(&map, hashes, Probing::Triangular);
-        }
     }
     map.into_iter().flatten().collect()
 }
@@ -142,11 +88,6 @@ fn insert(map: &mut [Option<usize>], place: usize, hashes: &[u64], probing: Prob
     }
 }
 
-fn hash_16(key: &str) -> u64 {
-    let add = |hash: u32, byte: u8| hash.wrapping_mul(33).wrapping_add(byte.into());
-    key.bytes().fold(0, add).into()
-}
-
 /// Keys with known hashes: XXH3 with [`SEED`] folded in.
 const KEYS_23: [(&str, u64); 10] = [
     ("", 0xd257_2fd2_d586_180f),
@@ -173,7 +114,7 @@ const K2: u64 = 0x9ae1_6a3b_2f90_404f;
 const K3: u64 = 0xc949_d7c7_509e_6557;
 const K: u64 = 0x9ddf_ea08_eb38_2d69;
 
-/// Computes the hash of LLVM 16 to 22 for up to 64 bytes: a CityHash with LLVM's seed.
+/// Computes the hash of LLVM 19 to 22 for up to 64 bytes: a CityHash with LLVM's seed.
 fn hash_19(key: &[u8]) -> Option<u64> {
     let len = key.len();
     let n = len as u64;
@@ -291,33 +232,31 @@ mod tests {
         assert_eq!(keys.len(), KEYS_23.len());
     }
 
-    /// Written by the packagers of LLVM 16, 19 and 22; for 23, derived from its hashes.
+    /// Written by the packagers of LLVM 19 and 22; for 23, derived from its hashes.
     #[test]
     fn orders_the_usual_keys_as_each_release_does() {
-        let order = |map: PackagerMap, keys: &[&'static str]| {
-            let order = map.order(keys);
+        let order = |release: LlvmRelease, keys: &[&'static str]| {
+            let order = pair_order(keys, release);
             let names: Vec<&str> = order.iter().map(|index| keys[*index]).collect();
             names.join(" ")
         };
-        let maps = [PackagerMap::V16, PackagerMap::V19, PackagerMap::V23];
+        let releases = [LlvmRelease::V19, LlvmRelease::V22, LlvmRelease::V23];
         for keys in [
             ["file", "triple", "arch", "kind"],
             ["kind", "arch", "triple", "file"],
         ] {
-            let found = maps.map(|map| order(map, &keys));
-            assert_eq!(found, ["triple arch", "arch triple", "arch triple"]);
+            let found = releases.map(|release| order(release, &keys));
+            assert_eq!(found, ["arch triple"; 3]);
         }
         let keys = ["file", "triple", "arch", "kind", "feature"];
         assert_eq!(
-            maps.map(|map| order(map, &keys)),
+            releases.map(|release| order(release, &keys)),
             [
-                "triple feature arch",
+                "feature arch triple",
                 "feature arch triple",
                 "arch triple feature"
             ]
         );
-        assert_eq!(PackagerMap::of(LlvmRelease::V22), PackagerMap::V19);
-        assert_eq!(PackagerMap::of(LlvmRelease::V23), PackagerMap::V23);
     }
 
     #[test]
@@ -340,10 +279,10 @@ mod tests {
     fn gives_every_key_once_however_many_there_are() {
         let keys: Vec<String> = (0..200).map(|number| format!("key{number}")).collect();
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        for map in [PackagerMap::V16, PackagerMap::V19, PackagerMap::V23] {
-            let mut order = map.order(&[&keys[..], &keys].concat());
+        for release in [LlvmRelease::V19, LlvmRelease::V23] {
+            let mut order = pair_order(&[&keys[..], &keys].concat(), release);
             order.sort_unstable();
-            assert_eq!(order, (0..200).collect::<Vec<_>>(), "{map:?}");
+            assert_eq!(order, (0..200).collect::<Vec<_>>(), "{release:?}");
         }
     }
 }

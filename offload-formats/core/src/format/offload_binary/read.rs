@@ -43,23 +43,12 @@ pub fn walk<'d, R: ReadAt<'d>>(
 }
 
 /// Returns the offset of the first 8 bytes that are not all zeros; the last may be fewer.
-fn after_zeros<'d, R: ReadAt<'d>>(data: R, mut position: u64, end: u64) -> u64 {
-    const STEP: u64 = 0x1000;
+fn after_zeros<'d, R: ReadAt<'d>>(data: R, start: u64, end: u64) -> u64 {
     // Usually the next header follows at once; then reads no more than it.
-    let mut size = BinaryHeader::LEN;
-    while position < end {
-        let size_here = size.min(end - position);
-        let mut cursor = Cursor::new(data, position..end);
-        let Ok(bytes) = cursor.read(size_here, "padding") else {
-            return position;
-        };
-        if let Some(other) = bytes.iter().position(|byte| *byte != 0) {
-            return position + (other as u64 & !7);
-        }
-        position = cursor.position();
-        size = STEP;
+    match Cursor::new(data, start..end).after_zeros(BinaryHeader::LEN) {
+        other if other < end => start + ((other - start) & !7),
+        end => end,
     }
-    position
 }
 
 type BinaryResult<T> = Result<T, (Option<usize>, OffloadBinaryProblem)>;

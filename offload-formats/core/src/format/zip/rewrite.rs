@@ -11,7 +11,7 @@ use super::{
     ZipMember, ZipMemberHeader, ZipProblem, zip64_field,
 };
 use crate::format::bytes::{Cursor, ReadAt};
-use crate::format::pieces::Piece;
+use crate::format::pieces::{self, Piece};
 
 /// New content of a member, compressed with the member's method.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,13 +22,6 @@ pub struct NewZipContent {
     pub size: u64,
     /// The stored content.
     pub pieces: Vec<Piece>,
-}
-
-impl NewZipContent {
-    fn stored_size(&self) -> u64 {
-        let sizes = self.pieces.iter().map(Piece::size);
-        sizes.fold(0, u64::saturating_add)
-    }
 }
 
 impl ZipFile {
@@ -58,7 +51,7 @@ impl ZipFile {
             position = member.header;
             if let Some(content) = new.get(&index) {
                 let head = member.new_header(data, content)?;
-                size += head.len() as u64 + content.stored_size();
+                size += head.len() as u64 + pieces::size(&content.pieces);
                 pieces.push(Piece::Bytes(head));
                 pieces.extend(content.pieces.iter().cloned());
                 position = self.end_of(data, member)?;
@@ -156,7 +149,7 @@ impl ZipMember {
         let mut names = names.map_err(ZipError::outside)?.to_vec();
         let extra = names.get_mut(usize::from(header.name_size)..);
         let extra = extra.expect("the name was read");
-        let (size, stored_size) = (content.size, content.stored_size());
+        let (size, stored_size) = (content.size, pieces::size(&content.pieces));
         header.flags &= !STREAMED;
         header.crc = content.crc;
         // In a member's header the field has both sizes.
@@ -194,7 +187,7 @@ impl ZipMember {
         if let Some(content) = content {
             entry.flags &= !STREAMED;
             entry.crc = content.crc;
-            sizes = (content.size, content.stored_size());
+            sizes = (content.size, pieces::size(&content.pieces));
         }
         // A value that was in the extra field stays there.
         let mut words = Vec::new();
