@@ -116,25 +116,21 @@ pub fn check<'d, R: ReadAt<'d>>(
     if entries.is_empty() {
         return Ok(());
     }
-    let mut defined = BTreeSet::new();
+    let mut missing = entries.clone();
     for table in [SymbolTable::All, SymbolTable::Dynamic] {
         let symbols = file.symbols(table).map_err(|error| not_elf(&error))?;
-        let symbols = symbols.into_iter();
-        defined.extend(
-            symbols
-                .filter(|symbol| symbol.place != SymbolPlace::Undefined)
-                .map(|symbol| symbol.name),
-        );
+        let defined = symbols
+            .iter()
+            .filter(|symbol| symbol.place != SymbolPlace::Undefined);
+        for name in defined.filter_map(|symbol| std::str::from_utf8(symbol.name).ok()) {
+            missing.remove(name);
+        }
     }
-    let names: Vec<String> = entries
-        .iter()
-        .filter(|name| !defined.contains(name.as_bytes()))
-        .cloned()
-        .collect();
-    if names.is_empty() {
-        Ok(())
-    } else {
-        Err(CheckError::Undefined { names })
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(CheckError::Undefined {
+            names: missing.into_iter().collect(),
+        }),
     }
 }
 

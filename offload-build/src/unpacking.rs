@@ -9,7 +9,7 @@ use offload_formats::container::FindError;
 use offload_formats::container::bundled::BundledEntryError;
 use offload_formats::container::decompression_limit::VARIABLE;
 use offload_formats::container::device_library::DeviceLibraryError;
-use offload_formats::format::bytes::ReadAt;
+use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::fatbin::{FatbinEntry, FatbinUnpackError, FatbinUnpacker};
 
 /// An error of reading images, which may be compressed.
@@ -56,8 +56,8 @@ pub(crate) fn unwritten(path: &Path, problem: impl fmt::Display) -> Error {
 }
 
 /// Returns the bytes of an image of a fat binary in the file `path`.
-pub(crate) fn unpacked_image<'s, 'd: 's, R: ReadAt<'d>>(
-    unpacker: &'s mut FatbinUnpacker<R>,
+pub(crate) fn unpacked_image<'s>(
+    unpacker: &'s mut FatbinUnpacker<&ReadCache>,
     entry: &FatbinEntry,
     path: &Path,
 ) -> Result<&'s [u8], Error> {

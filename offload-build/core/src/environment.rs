@@ -20,6 +20,14 @@ pub struct Environment {
     directives: RefCell<Vec<String>>,
 }
 
+/// Variables that name the root of CUDA's toolkit, the first first.
+pub const CUDA_ROOTS: [&str; 4] = [
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDA_ROOT",
+    "CUDA_TOOLKIT_ROOT_DIR",
+];
+
 /// Returns the variable by which Cargo tells build scripts that a feature of their package is enabled.
 pub fn feature_variable(feature: &str) -> String {
     let name = feature.to_uppercase().replace('-', "_");
@@ -181,17 +189,12 @@ impl Environment {
         // It is not announced: it is another one in every editor, which would then compile the crate again. What was
         // found in it is watched, and what was not found is looked for in each build.
         let path = self.cargo("PATH").unwrap_or_default().into();
-        let cuda = [
-            "CUDA_HOME",
-            "CUDA_PATH",
-            "CUDA_ROOT",
-            "CUDA_TOOLKIT_ROOT_DIR",
-        ]
-        .iter()
-        .filter_map(|name| self.variable(name))
-        .chain(["/usr/local/cuda".to_owned()])
-        .map(PathBuf::from)
-        .collect();
+        let cuda = CUDA_ROOTS
+            .iter()
+            .filter_map(|name| self.variable(name))
+            .chain(["/usr/local/cuda".to_owned()])
+            .map(PathBuf::from)
+            .collect();
         crate::process::search::Search { path, cuda }
     }
 

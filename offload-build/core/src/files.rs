@@ -3,7 +3,7 @@
 use offload_formats_core::format::compressed_bundle::{Compression, compress_to};
 use offload_formats_core::format::pieces::{self, Piece, PieceSource};
 use offload_formats_core::format::unpacked::Scratch;
-use offload_formats_core::md5::Md5;
+use offload_formats_core::md5::{self, Md5};
 use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, BufRead, Read, Seek, Write};
@@ -61,16 +61,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if same_size && fs::read(path)? == bytes {
         return Ok(());
     }
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let part = part(path);
-    let written = fs::File::create(&part).and_then(|mut file| file.write_all(bytes));
-    written
-        .and_then(|()| fs::rename(&part, path))
-        .inspect_err(|_| {
-            let _ = fs::remove_file(&part);
-        })
+    replace(path, |part| fs::write(part, bytes))
 }
 
 /// Writes `pieces`, which copy ranges of the files `inputs`, beside their place and renames them; a file that already has
@@ -244,8 +235,7 @@ const LONGEST_NAME: usize = 160;
 
 /// `name`, or its end, behind a hash of what it stands for.
 pub fn behind_hash(of: &[u8], name: &str) -> String {
-    let hash = Md5::digest(of);
-    let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = md5::hex(&Md5::digest(of));
     let mut start = (name.len() + digits.len() + 1).saturating_sub(LONGEST_NAME);
     while !name.is_char_boundary(start) {
         start += 1;

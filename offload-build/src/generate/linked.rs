@@ -2,7 +2,6 @@
 
 use crate::generate::file::{Content, Image, Number, Place};
 use crate::generate::template::fill;
-use std::collections::BTreeSet;
 
 /// Returns the functions that hand out the images of `content`; `visibility` is that of the images.
 pub(crate) fn content(content: &Content, visibility: &str) -> String {
@@ -114,12 +113,12 @@ fn image(content: &Content) -> String {
             ..
         } => of_images(*is_container, images, "Ok(&FILE.0)"),
         Content::OfSources { images } => {
-            let modules = images.iter().filter_map(|image| match &image.place {
+            let mut modules = images.iter().filter_map(|image| match &image.place {
                 Place::OfSource(module, _) => Some(module),
                 _ => None,
             });
-            let modules: BTreeSet<&String> = modules.collect();
-            match modules.first().filter(|_| modules.len() == 1) {
+            let first = modules.next();
+            match first.filter(|first| modules.all(|module| module == *first)) {
                 Some(module) => format!("super::{module}::image()"),
                 None => not_built("each source has its own images, in its own Rust module"),
             }

@@ -1,7 +1,8 @@
 //! Names of the Rust modules that a module with `images = "source"` has for its sources.
 
 use crate::generate::words::raw;
-use std::collections::{BTreeMap, BTreeSet};
+use offload_formats::by_name::ByName;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// A source that has images of its own, as the generated file names it.
@@ -46,17 +47,19 @@ pub(crate) fn source_names(root: &Path, out: &Path, sources: &[PathBuf]) -> Vec<
     let longest = paths.iter().map(|path| parts(path).len()).max();
     let mut names: Vec<String> = paths.iter().map(|path| module_name(path, 1)).collect();
     for count in 2..=longest.unwrap_or(1) {
-        let shared = shared(&names);
+        let counted = ByName::counted(&names);
         for (name, path) in names.iter_mut().zip(&paths) {
-            if shared.contains_key(name) {
+            if counted.get(name) > Some(&1) {
                 *name = module_name(path, count);
             }
         }
     }
-    let mut shared = shared(&names);
+    let counted = ByName::counted(&names);
+    let mut numbers: ByName<usize> = ByName::default();
     let mut known: BTreeSet<String> = names.iter().cloned().collect();
     for name in &mut names {
-        while let Some(number) = shared.get_mut(name) {
+        while counted.get(name) > Some(&1) {
+            let number = numbers.or_insert(name, 0);
             *number += 1;
             let numbered = format!("{name}_{number}");
             if known.insert(numbered.clone()) {
@@ -68,17 +71,6 @@ pub(crate) fn source_names(root: &Path, out: &Path, sources: &[PathBuf]) -> Vec<
     named
         .map(|(module, path)| SourceName { module, path })
         .collect()
-}
-
-/// Returns the names that several sources have, each with the number 0.
-fn shared(names: &[String]) -> BTreeMap<String, usize> {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for name in names {
-        *counts.entry(name.clone()).or_default() += 1;
-    }
-    counts.retain(|_, count| *count > 1);
-    counts.values_mut().for_each(|count| *count = 0);
-    counts
 }
 
 /// Returns the folders and the file name of `path`, without the extension.

@@ -4,8 +4,6 @@
 //! not compiled. It reads the sources themselves: not what they include, and not what macros expand to. All branches of
 //! `#if` count.
 
-use std::iter::Peekable;
-
 /// Functions that a source defines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scan {
@@ -27,7 +25,7 @@ pub(crate) struct FoundFunction {
 /// Reads a source.
 pub(crate) fn scan(source: &str) -> Scan {
     let mut scan = Scan::default();
-    scan.declarations(&mut Tokens::new(source).peekable());
+    scan.declarations(&mut Tokens::new(source));
     scan
 }
 
@@ -79,7 +77,7 @@ fn is_word_character(c: char) -> bool {
 
 impl Scan {
     /// Reads declarations up to the end of a namespace or of the source.
-    fn declarations(&mut self, tokens: &mut Peekable<Tokens<'_>>) {
+    fn declarations(&mut self, tokens: &mut Tokens<'_>) {
         let mut is_c = false;
         // Blocks that are open here, with the linkage outside of each: no recursion, however deep they are.
         let mut outside = Vec::new();
@@ -114,7 +112,7 @@ impl Scan {
     }
 
     /// Reads the body of a function.
-    fn function(&mut self, head: &[Token<'_>], is_c: bool, tokens: &mut Peekable<Tokens<'_>>) {
+    fn function(&mut self, head: &[Token<'_>], is_c: bool, tokens: &mut Tokens<'_>) {
         let Some(name) = function_name(head) else {
             return skip_block(tokens, |_| {});
         };
@@ -204,7 +202,7 @@ fn function_name<'s>(head: &[Token<'s>]) -> Option<Token<'s>> {
 }
 
 /// Reads to the end of a block whose `{` was read; tells of the lines of launches in it.
-fn skip_block(tokens: &mut Peekable<Tokens<'_>>, mut launch: impl FnMut(usize)) {
+fn skip_block(tokens: &mut Tokens<'_>, mut launch: impl FnMut(usize)) {
     let mut depth = 1_usize;
     let mut angles = 0;
     for token in tokens {

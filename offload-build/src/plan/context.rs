@@ -23,7 +23,7 @@ use offload_build_core::installed::sdk;
 use offload_build_core::process::command::Command;
 use offload_build_core::process::launcher::{Launched, Launcher, Start};
 use offload_formats::escape::Colors;
-use offload_formats::md5::Md5;
+use offload_formats::md5::{self, Md5};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -366,12 +366,26 @@ impl Context<'_> {
             inputs: self.unlisted_inputs(module, source, side),
             // LLVM IR includes nothing, and clang writes no dependencies of it.
             depfile: (!is_ir).then(|| clang::depfile(output)),
+            finish: self.finish(module, side),
+            hints: self.hints(module),
+            ..self.task(output)
+        }
+    }
+
+    /// Returns a task that makes `output` of nothing yet.
+    pub(crate) fn task(&self, output: &Path) -> Task {
+        Task {
+            title: String::new(),
+            commands: Vec::new(),
+            start: Start::Plain,
+            inputs: Vec::new(),
+            depfile: None,
             cargo_folder: None,
             output: output.to_owned(),
             joined: Vec::new(),
-            finish: self.finish(module, side),
+            finish: Finish::None,
             environment: self.variables.to_owned(),
-            hints: self.hints(module),
+            hints: SymbolHints::default(),
         }
     }
 
@@ -507,8 +521,7 @@ impl Context<'_> {
     fn unit(&self, module: &Module, source: &Path) -> String {
         let source = stem(self.root, source);
         let hash = Md5::digest(format!("{}\0{}\0{source}", self.package, module.name));
-        let digits = hash.iter().take(8).map(|byte| format!("{byte:02x}"));
-        digits.collect()
+        md5::hex(&hash[..8])
     }
 
     /// A compile as the launcher starts it.

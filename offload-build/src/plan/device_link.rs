@@ -18,7 +18,6 @@ use offload_build_core::files;
 use offload_build_core::installed::compilers::KernelLinker;
 use offload_build_core::installed::device_libraries::{self, DeviceLibraries};
 use offload_build_core::installed::device_tools::DeviceTools;
-use offload_build_core::process::launcher::Start;
 use offload_build_core::process::search::NotFound;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -174,15 +173,10 @@ impl Context<'_> {
                 (_, true) => linker.plan_ptx(&job, &part)?,
                 (_, false) => linker.plan(&job, &part)?.commands,
             },
-            start: Start::Plain,
             inputs: files,
-            depfile: None,
-            cargo_folder: None,
-            output: output.to_owned(),
-            joined: Vec::new(),
             finish,
-            environment: self.variables.to_owned(),
             hints: self.symbol_hints(module, target),
+            ..self.task(output)
         })
     }
 

@@ -61,9 +61,9 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         images: Images::new(
             module,
             code.parts.pop().expect("a module's images are one part"),
-            code.skipped.clone(),
             &context.compiler.version,
         ),
+        skipped: code.skipped.clone(),
         hosts: hosts.clone(),
         host: form,
         largest_usual: module.largest_usual,

@@ -3,11 +3,9 @@
 use crate::plan::context::Context;
 use crate::steps::archive::Archive;
 use crate::steps::host_objects::own::Own;
-use crate::steps::task::finish::Finish;
-use crate::steps::task::{SymbolHints, Task};
+use crate::steps::task::Task;
 use offload_build_core::files;
 use offload_build_core::process::command::Command;
-use offload_build_core::process::launcher::Start;
 use std::path::{Path, PathBuf};
 
 impl Context<'_> {
@@ -45,15 +43,9 @@ impl Context<'_> {
         Task {
             title: format!("host code and registration of `{module}`"),
             commands: vec![link],
-            start: Start::Plain,
             inputs,
-            depfile: None,
-            cargo_folder: None,
-            output: object.to_owned(),
-            joined: Vec::new(),
-            finish: Finish::None,
             environment: String::new(),
-            hints: SymbolHints::default(),
+            ..self.task(object)
         }
     }
 }

@@ -11,14 +11,12 @@ use crate::steps::describe::{DescribedPart, Description};
 use crate::steps::host_objects::own::{Own, Symbols};
 use crate::steps::images::planned::PlannedImage;
 use crate::steps::images::{Images, PartImages};
-use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
 use offload_build_core::compile::nvcc::{self, Nvcc};
 use offload_build_core::declare::language::ImageSources;
 use offload_build_core::declare::module::{Flags, ImageCompression, Module, Target};
 use offload_build_core::error::Error;
 use offload_build_core::files;
-use offload_build_core::process::launcher::Start;
 use offload_formats::registration::HostFormat;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -42,7 +40,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         };
         let planned = module.targets.iter().map(planned).collect();
         let part = PartImages { source, planned };
-        Images::new(module, part, Vec::new(), &context.compiler.version)
+        Images::new(module, part, &context.compiler.version)
     };
     let (mut parts, mut linked) = (Vec::new(), None);
     if module.images == ImageSources::OfSource {
@@ -119,21 +117,14 @@ fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> T
     Task {
         title: "device link for all targets".to_owned(),
         commands: vec![command],
-        start: Start::Plain,
         inputs: objects.to_vec(),
-        depfile: None,
-        cargo_folder: None,
-        output,
-        joined: Vec::new(),
-        finish: Finish::None,
-        environment: context.variables.to_owned(),
         hints: SymbolHints {
-            library: None,
             undefined: "device functions of other crates are found by clang: without `compiler`, with `register = \"deferred\"`",
             duplicate: APART_HINT,
             others: &[("__cudaCDP2", RUNTIME_HINT)],
-            redeclared: "",
+            ..SymbolHints::default()
         },
+        ..context.task(&output)
     }
 }
 

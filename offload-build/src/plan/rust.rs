@@ -5,7 +5,6 @@ use crate::plan::stages::{Stage, step};
 use crate::steps::kernel_functions::{FunctionFiles, KEEPS_ORDER, KernelFunctions};
 use crate::steps::shared::SharedStep;
 use crate::steps::step::Step;
-use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
 use crate::steps::text_file::TextFile;
 use offload_build_core::compile::device;
@@ -17,8 +16,7 @@ use offload_build_core::files;
 use offload_build_core::installed::compilers::KernelLinker;
 use offload_build_core::installed::outer_cargo::{self, settings};
 use offload_build_core::installed::rustc::Rustc;
-use offload_build_core::process::launcher::Start;
-use offload_formats::md5::Md5;
+use offload_formats::md5::{self, Md5};
 use offload_formats::names::Triple;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -284,23 +282,6 @@ impl Context<'_> {
         }
     }
 
-    /// Returns a task that makes `output` of nothing yet.
-    fn task(&self, output: &Path) -> Task {
-        Task {
-            title: String::new(),
-            commands: Vec::new(),
-            start: Start::Plain,
-            inputs: Vec::new(),
-            depfile: None,
-            cargo_folder: None,
-            output: output.to_owned(),
-            joined: Vec::new(),
-            finish: Finish::None,
-            environment: self.variables.to_owned(),
-            hints: SymbolHints::default(),
-        }
-    }
-
     /// Returns a path for people: relative to the package.
     fn shown(&self, path: &Path) -> String {
         let shown = path.strip_prefix(self.root).unwrap_or(path);
@@ -310,7 +291,5 @@ impl Context<'_> {
 
 /// Returns a short name for a text.
 fn key(text: &str) -> String {
-    let digest = Md5::digest(text);
-    let digits = digest.iter().take(4).map(|byte| format!("{byte:02x}"));
-    digits.collect()
+    md5::hex(&Md5::digest(text)[..4])
 }

@@ -47,7 +47,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         )));
         containers.push(keyed(container));
         parts.push(DescribedPart {
-            images: Images::new(module, part, Vec::new(), version),
+            images: Images::new(module, part, version),
             linked: None,
             objects: vec![unit.host],
         });

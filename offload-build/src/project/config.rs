@@ -1,6 +1,7 @@
 //! The effective keys of each module, with the place where each was written.
 
 use crate::run::modules;
+use offload_build_core::compile::rust::quoted;
 use offload_build_core::declare::layers::{self, Declared};
 use offload_build_core::declare::module::Module;
 use offload_build_core::declare::settings::{KEYS, Setting, Settings};
@@ -8,7 +9,6 @@ use offload_build_core::environment::Environment;
 use offload_build_core::error::Error;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt::Write as _;
 
 /// Effective keys of a module.
 #[derive(Debug)]
@@ -93,28 +93,11 @@ fn toml(setting: &Setting) -> String {
         Setting::Map(map) => {
             let pairs = map.iter().map(|(name, value)| match value.as_deref() {
                 None => format!("{} = false", quoted(name)),
-                Some("") => format!("{} = true", quoted(name)),
                 Some(text) => format!("{} = {}", quoted(name), quoted(text)),
             });
             format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", "))
         }
     }
-}
-
-/// Returns a basic string of TOML.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for char in text.chars() {
-        match char {
-            '"' | '\\' => quoted.extend(['\\', char]),
-            char if char.is_control() => {
-                // Nothing fails that writes to a string.
-                let _ = write!(quoted, "\\u{:04X}", u32::from(char));
-            }
-            char => quoted.push(char),
-        }
-    }
-    quoted + "\""
 }
 
 #[cfg(test)]
@@ -134,7 +117,7 @@ mod tests {
         let map = map.map(|(name, value)| (name.to_owned(), value.map(str::to_owned)));
         assert_eq!(
             toml(&Setting::Map(map.into_iter().collect())),
-            "{ \"A\" = \"1\", \"B\" = true, \"C\" = false }"
+            "{ \"A\" = \"1\", \"B\" = \"\", \"C\" = false }"
         );
         assert_eq!(toml(&Setting::Flag(true)), "true");
     }

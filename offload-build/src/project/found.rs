@@ -1,10 +1,10 @@
 //! The programs, SDKs, libraries and GPUs of this machine that matter to device code.
 
-use crate::project::gpu_compilers::nvcc;
 use offload_build_core::declare::language::Language;
 use offload_build_core::environment::Environment;
 use offload_build_core::error::Error;
 use offload_build_core::installed::answers::Answers;
+use offload_build_core::installed::compilers::nvcc;
 use offload_build_core::installed::fitting_clangs;
 use offload_build_core::installed::lld::Lld;
 use offload_build_core::installed::llvm::{HERE, Llvm};
@@ -97,7 +97,7 @@ impl Here<'_> {
                 Need::ClangWithRuntime.install(None),
             ));
         }
-        let hipcc = self.search.program(&["hipcc"]);
+        let hipcc = self.search.program("hipcc");
         let hipcc = hipcc.or_else(|| {
             let roots = rocm::named_roots(self.environment).into_iter();
             let mut roots = roots.chain(rocm::ROCM_FOLDERS.iter().map(PathBuf::from));
@@ -112,7 +112,7 @@ impl Here<'_> {
             let line = lines.find(|line| line.contains("release"));
             line.unwrap_or_default().trim().to_owned()
         };
-        if let Some(nvcc) = nvcc(&self.search) {
+        if let Some(nvcc) = nvcc::program("nvcc", &self.search) {
             let version = self.answer(&nvcc, &["--version"], release);
             found.push(tool(ToolGroup::Compilers, "nvcc", nvcc, version));
         }
@@ -303,7 +303,7 @@ impl Here<'_> {
             "wild",
         ];
         let found = names.iter().filter_map(|name| {
-            let path = self.search.program(&[name])?;
+            let path = self.search.program(name)?;
             // Its `--version` is also that of the linker that it runs, which programs started from here must not ask for.
             let question = match *name {
                 "offload-link" => "--print-offload-abi",
@@ -318,7 +318,7 @@ impl Here<'_> {
     fn launchers(&self) -> Vec<FoundTool> {
         let names = ["sccache", "ccache", "distcc", "icecc"].iter();
         let found = names.filter_map(|name| {
-            let path = self.search.program(&[name])?;
+            let path = self.search.program(name)?;
             Some(tool(ToolGroup::Launchers, *name, path, String::new()))
         });
         found.collect()

@@ -4,10 +4,9 @@ use offload_build_core::environment::Environment;
 use offload_build_core::error::Error;
 use offload_build_core::installed::all_processors;
 use offload_build_core::installed::answers::Answers;
-use offload_build_core::installed::compilers::processors;
+use offload_build_core::installed::compilers::{nvcc, processors};
 use offload_build_core::installed::llvm::Llvm;
 use offload_build_core::process::command::Command;
-use offload_build_core::process::search::{Search, program_in};
 use offload_formats::names::Triple;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -46,7 +45,7 @@ pub fn gpu_compilers(variables: BTreeMap<OsString, OsString>) -> Result<Vec<GpuC
     let mut found: Vec<GpuCompiler> = clangs
         .map(|llvm| clang(&llvm, ptxas.as_ref(), &answers))
         .collect();
-    if let Some(path) = nvcc(&search) {
+    if let Some(path) = nvcc::program("nvcc", &search) {
         let codes = ask(Command::new(&path).arg("--list-gpu-code"));
         found.push(GpuCompiler {
             name: "nvcc".to_owned(),
@@ -56,14 +55,6 @@ pub fn gpu_compilers(variables: BTreeMap<OsString, OsString>) -> Result<Vec<GpuC
         });
     }
     Ok(found)
-}
-
-/// Returns the first nvcc, in roots of CUDA before `PATH`, as for modules with `compiler = "nvcc"`.
-pub(crate) fn nvcc(search: &Search) -> Option<PathBuf> {
-    let in_roots = search.cuda.iter();
-    let mut in_roots = in_roots.map(|root| program_in(&root.join("bin"), "nvcc"));
-    let in_path = search.program(&["nvcc"]);
-    in_path.or_else(|| in_roots.find(|path| path.is_file()))
 }
 
 fn clang(llvm: &Llvm, ptxas: Option<&BTreeSet<String>>, answers: &Answers) -> GpuCompiler {

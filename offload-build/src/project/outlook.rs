@@ -94,11 +94,10 @@ fn targets(
     all_processors::put_into(&mut expanded, environment)?;
     // Errors of the module as a whole are not repeated for each target.
     modules::checked(expanded.clone(), environment, native)?;
-    let origin = expanded.origin("targets").to_owned();
     let of_target = |target: &String| {
         let mut settings = expanded.clone();
         let one = Setting::List(vec![target.clone()]);
-        settings.set("targets", one, &origin);
+        settings.replace("targets", one);
         // One that is left out is what is asked for here.
         settings.set("missing", Setting::Text("error".to_owned()), "default");
         let target = target.clone();

@@ -262,9 +262,11 @@ impl<'a> Run<'a> {
         let is_compilers = |path: &Path| headers.iter().any(|headers| path.starts_with(headers));
         // This build wrote its outputs after the build script started, so Cargo would run the script again.
         let outputs = made.iter().flat_map(|made| &made.outputs);
-        let outputs: BTreeSet<&Path> = outputs.map(PathBuf::as_path).collect();
+        let outputs = sorted(outputs.map(PathBuf::as_path));
         let own = |path: &&Path| {
-            !path.starts_with(&self.out) && !is_compilers(path) && !outputs.contains(path)
+            !path.starts_with(&self.out)
+                && !is_compilers(path)
+                && outputs.binary_search(path).is_err()
         };
         reads
             .into_iter()

@@ -322,13 +322,10 @@ impl Cc {
 
     fn compile(&self, module: &Module, source: &Path, has_openmp: bool, object: &Path) -> Command {
         let define = module.own.define.iter();
-        let define = define.map(|(name, value)| match value.as_str() {
-            "" => format!("-D{name}"),
-            value => format!("-D{name}={value}"),
-        });
+        let define = define.map(|(name, value)| format!("-D{name}={value}"));
         let include = module.include.iter();
         let include = include.flat_map(|folder| ["-I".into(), folder.clone().into_os_string()]);
-        let std = module.std.iter().map(|std| format!("-std={std}"));
+        let std = module.std_of(source).map(|std| format!("-std={std}"));
         self.plain(source, object)
             .arg(format!("-O{}", module.own.opt_level))
             .args(define)

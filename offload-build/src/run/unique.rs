@@ -4,7 +4,7 @@ use offload_build_core::declare::module::Module;
 use offload_build_core::environment::Environment;
 use offload_build_core::error::Error;
 use offload_build_core::files;
-use offload_formats::md5::Md5;
+use offload_formats::md5::{self, Md5};
 use std::path::Path;
 
 /// A name that no other module in any program has: two versions of a package, and two modules of one,
@@ -22,12 +22,7 @@ pub(crate) fn unique(environment: &Environment, module: &Module) -> Result<Strin
         hash.update("/");
         hash.update(folder.as_os_str().to_string_lossy().as_bytes());
     }
-    let digest: String = hash
-        .finalize()
-        .iter()
-        .take(4)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digest = md5::hex(&hash.finalize()[..4]);
     let names = format!("{package}_{}", module.name);
     Ok(match files::short_name(&names) {
         short if short == names => format!("{names}_{digest}"),

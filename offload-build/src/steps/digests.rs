@@ -3,7 +3,7 @@
 use crate::steps::file_state::FileState;
 use offload_build_core::error::{self, Error};
 use offload_build_core::files;
-use offload_formats::md5::Md5;
+use offload_formats::md5::{self, Md5};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -66,7 +66,7 @@ impl Digests {
                 lines.push(format!("{digest} {state} {path}\n"));
             }
         }
-        lines.sort_unstable();
+        lines.sort();
         if lines.is_empty() && !file.exists() {
             return Ok(());
         }
@@ -177,10 +177,7 @@ fn settled(file: &File) -> io::Result<Option<FileState>> {
 
 /// Returns the digest in hexadecimal digits.
 pub(crate) fn hex(hash: Md5) -> String {
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    md5::hex(&hash.finalize())
 }
 
 #[cfg(test)]

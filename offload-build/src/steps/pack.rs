@@ -50,7 +50,7 @@ impl ContainerFile {
             None => "images".to_owned(),
         };
         Self {
-            images: Images::new(module, part, Vec::new(), version),
+            images: Images::new(module, part, version),
             output: folder.join(name),
         }
     }

@@ -11,6 +11,7 @@ use crate::steps::images::{Images, Packed, consecutive, joined, no_kernel};
 use crate::steps::placement::placement;
 use crate::steps::step::{Done, Made, Step};
 use offload_build_core::declare::language::Language;
+use offload_build_core::declare::skipped::Skipped;
 use offload_build_core::error;
 use offload_build_core::error::Error;
 use offload_build_core::files;
@@ -33,6 +34,8 @@ use std::path::PathBuf;
 pub(crate) struct Registration {
     pub(crate) module: String,
     pub(crate) images: Images,
+    /// Targets without an image.
+    pub(crate) skipped: Vec<Skipped>,
     pub(crate) hosts: Vec<PathBuf>,
     pub(crate) host: HostFormat,
     /// Largest total of images in usual sections in bytes.
@@ -72,7 +75,7 @@ impl Registration {
             module: self.module.clone(),
             kernels: entries.iter().flat_map(Entries::names).collect(),
             described: written.described,
-            skipped: self.images.skipped.clone(),
+            skipped: self.skipped.clone(),
             content: written.content,
             sources: Vec::new(),
         }
@@ -145,7 +148,7 @@ impl Registration {
         };
         described.iter_mut().for_each(stub);
         let lacking = [(self.images.planned.as_slice(), described.as_slice())];
-        let mut messages = warnings_of_lacking_kernels(lacking, &absent, &self.images.skipped);
+        let mut messages = warnings_of_lacking_kernels(lacking, &absent, &self.skipped);
         let packed = self.images.pack(&images)?;
         let warning = packed.warning.iter();
         messages.extend(warning.map(|text| format!("warning: {text}\n")));

@@ -11,7 +11,7 @@ fn program() -> String {
         path: std::env::var_os("PATH").unwrap_or_default(),
         ..Search::default()
     };
-    let found = search.program(&["llvm-objcopy"]);
+    let found = search.program("llvm-objcopy");
     found.map_or("llvm-objcopy".into(), |path| path.display().to_string())
 }
 

@@ -232,7 +232,7 @@ pub fn dependencies(kernels: &KernelCrate, triple: &Triple, folder: &Path) -> Pa
 }
 
 /// Returns a text as a basic string of TOML.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let escaped = text.chars().map(|char| match char {
         '"' | '\\' => format!("\\{char}"),
         char if char.is_control() => format!("\\u{:04X}", u32::from(char)),

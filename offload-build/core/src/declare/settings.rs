@@ -135,10 +135,17 @@ pub struct Settings {
 impl Settings {
     /// Puts a value in the place of what was there; names of a map join those that were there.
     pub fn set(&mut self, name: &'static str, setting: Setting, origin: impl fmt::Display) {
-        self.put(name, setting, origin.to_string());
+        self.put(name, setting, origin.to_string(), Reach::default());
     }
 
-    fn put(&mut self, name: &'static str, setting: Setting, origin: String) {
+    /// Replaces a value by what it stands for: its origin and its reach stay.
+    pub fn replace(&mut self, name: &'static str, setting: Setting) {
+        if let Some(Entry { origin, reach, .. }) = self.find(name).cloned() {
+            self.put(name, setting, origin, reach);
+        }
+    }
+
+    fn put(&mut self, name: &'static str, setting: Setting, origin: String, reach: Reach) {
         debug_assert!(find(name).is_some(), "`{name}` is a row of KEYS");
         if let ("targets", Setting::List(list)) = (name, &setting) {
             self.listed.extend(list.iter().cloned());
@@ -146,7 +153,7 @@ impl Settings {
         let mut entry = Entry {
             setting,
             origin,
-            reach: Reach::default(),
+            reach,
         };
         match self.place(name) {
             Ok(place) => {
@@ -193,10 +200,12 @@ impl Settings {
             if *name == "compiler" && entry.reach == Reach::World {
                 self.replaced_compiler = self.find(name).cloned();
             }
-            self.set(name, entry.setting.clone(), &entry.origin);
-            if let Ok(place) = self.place(name) {
-                self.values[place].1.reach = entry.reach;
-            }
+            self.put(
+                name,
+                entry.setting.clone(),
+                entry.origin.clone(),
+                entry.reach,
+            );
         }
         self.listed.extend(over.listed.iter().cloned());
         let in_profiles = over.in_profiles.iter();

@@ -9,8 +9,9 @@ use crate::declare::settings::{Setting, Settings};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::installed::answers::Answers;
+use crate::installed::compilers::nvcc;
 use crate::process::command::Command;
-use crate::process::search::{Search, program_in};
+use crate::process::search::Search;
 use std::path::{Path, PathBuf};
 
 const ALL: &str = "all";
@@ -42,8 +43,7 @@ pub fn put_into(settings: &mut Settings, environment: &Environment) -> Result<()
             chosen(&supported, target).into_iter().for_each(&mut add);
         }
     }
-    let origin = settings.origin("targets").to_owned();
-    settings.set("targets", Setting::List(targets), origin);
+    settings.replace("targets", Setting::List(targets));
     Ok(())
 }
 
@@ -66,10 +66,7 @@ fn supported(settings: &Settings, environment: &Environment) -> Result<Vec<u32>,
     let ask = |command: Command| answers.to(&command).map_err(Error::new);
     let mut asked = Vec::new();
     if Family::of(Path::new(declared)) == Family::Nvcc {
-        let in_roots = search.cuda.iter();
-        let mut in_roots = in_roots.map(|root| program_in(&root.join("bin"), declared));
-        let nvcc = search.programs(declared).next();
-        if let Some(nvcc) = nvcc.or_else(|| in_roots.find(|path| path.is_file())) {
+        if let Some(nvcc) = nvcc::program(declared, &search) {
             asked.push(processors(&ask(Command::new(nvcc).arg("--list-gpu-code"))?));
         }
     } else if let Some(clang) = clang(declared, &search) {

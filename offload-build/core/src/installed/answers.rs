@@ -2,7 +2,7 @@
 
 use crate::files;
 use crate::process::command::{Command, CommandError};
-use offload_formats_core::md5::Md5;
+use offload_formats_core::md5::{self, Md5};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -61,8 +61,7 @@ impl Answers {
         let mut hash = Md5::new();
         hash.update(files::identity(command.program()));
         hash.update(format!("\0{command}\0{}", self.variables));
-        let digest = hash.finalize();
-        let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = md5::hex(&hash.finalize());
         self.folder.join(name + ".txt")
     }
 }

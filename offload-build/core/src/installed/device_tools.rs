@@ -70,7 +70,7 @@ impl DeviceTools {
     ) -> Self {
         let beside = |name| no_clang(llvm).and_then(|llvm| llvm.sibling(name));
         let program = |name| no_clang(llvm).and_then(|llvm| llvm.program(name, answers));
-        let in_path = |name: &str| search.program(&[name]);
+        let in_path = |name: &str| search.program(name);
         let foreign_cpu = foreign_cpu(target.triple, search);
         let needs_lld = target.triple.is_amdgpu() || foreign_cpu.is_some();
         let lld = in_path("ld.lld").map_or_else(
@@ -167,7 +167,7 @@ fn foreign_cpu(triple: &Triple, search: &Search) -> Option<ForeignCpu> {
         format!("/usr/lib/{name}-linux-gnu/crti.o"),
     ];
     Some(ForeignCpu {
-        has_linker: search.program(&[&format!("{name}-linux-gnu-ld")]).is_some(),
+        has_linker: search.program(&format!("{name}-linux-gnu-ld")).is_some(),
         has_c_library: files.iter().any(|file| Path::new(file).exists()),
     })
 }

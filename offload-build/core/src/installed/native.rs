@@ -82,8 +82,7 @@ impl<'a> Native<'a> {
                 settings.targets.remove(&name);
             }
         }
-        let origin = settings.origin("targets").to_owned();
-        settings.set("targets", Setting::List(targets), origin);
+        settings.replace("targets", Setting::List(targets));
         Ok(())
     }
 
@@ -140,7 +139,7 @@ impl<'a> Native<'a> {
         let roots = rocm::named_roots(self.environment).into_iter();
         let mut roots = roots.chain(rocm::ROCM_FOLDERS.iter().map(PathBuf::from));
         let name = "rocm_agent_enumerator";
-        let enumerator = search.program(&[name]);
+        let enumerator = search.program(name);
         let enumerator = enumerator.or_else(|| roots.find_map(|root| rocm::program(&root, name)));
         let commands = [
             (
@@ -158,7 +157,7 @@ impl<'a> Native<'a> {
     fn nvidia(&self, declared: &str) -> Gpus {
         let search = self.environment.search();
         let query = ["--query-gpu=compute_cap", "--format=csv,noheader"];
-        let smi = search.program(&["nvidia-smi"]);
+        let smi = search.program("nvidia-smi");
         let commands = [
             (
                 "nvptx-arch",
@@ -215,7 +214,7 @@ fn beside_clang(search: &Search, declared: &str, name: &'static str) -> Option<P
     let llvms = declared.into_iter().chain(search.clangs());
     let beside = |llvm: Llvm| llvm.sibling(name).ok();
     let found = llvms.into_iter().find_map(beside);
-    found.or_else(|| search.program(&[name]))
+    found.or_else(|| search.program(name))
 }
 
 #[cfg(test)]

@@ -91,12 +91,11 @@ fn expand_table(
                 Err(VariableProblem::Failed(error)) => return Err(error),
             }
         }
-        let origin = settings.origin(key).to_owned();
         let setting = match (settings.text(key), expanded.pop()) {
             (Some(_), Some(text)) => Setting::Text(text),
             (_, last) => Setting::List(expanded.into_iter().chain(last).collect()),
         };
-        settings.set(key, setting, origin);
+        settings.replace(key, setting);
     }
     Ok(missing)
 }

@@ -44,7 +44,7 @@ pub fn named_roots(environment: &Environment) -> Vec<PathBuf> {
 pub fn asked_roots(search: &Search, answers: &Answers) -> Result<Vec<PathBuf>, Error> {
     let mut roots = Vec::new();
     for (name, args) in QUESTIONS {
-        let Some(program) = search.program(&[name]) else {
+        let Some(program) = search.program(name) else {
             continue;
         };
         let question = Command::new(program).args(args.iter().copied());

@@ -6,7 +6,7 @@
 use crate::declare::family::Family;
 use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
-use crate::environment::Environment;
+use crate::environment::{CUDA_ROOTS, Environment};
 use crate::error::Error;
 use crate::files::real_path;
 use crate::installed::answers::Answers;
@@ -71,12 +71,7 @@ pub(super) const DEBIAN_CUDA: &str = "/usr/lib/cuda";
 
 static CUDA: Sdk = Sdk {
     vendor: "CUDA",
-    variables: &[
-        "CUDA_HOME",
-        "CUDA_PATH",
-        "CUDA_ROOT",
-        "CUDA_TOOLKIT_ROOT_DIR",
-    ],
+    variables: &CUDA_ROOTS,
     usual: &["/usr/local/cuda", DEBIAN_CUDA],
     header: "include/cuda_runtime.h",
     collected: Some(["lib/cuda", "include/cuda.h"]),
@@ -181,7 +176,7 @@ pub fn any_root(
 /// Returns the trees of NVIDIA's compilers in `PATH`, which clang takes for CUDA's toolkit, too.
 fn trees_in_path(search: &Search) -> Vec<PathBuf> {
     let programs = ["ptxas", "nvcc"].into_iter();
-    let real = programs.filter_map(|name| real_path(&search.program(&[name])?));
+    let real = programs.filter_map(|name| real_path(&search.program(name)?));
     let mut trees: Vec<PathBuf> = real
         .filter_map(|program| program.ancestors().nth(2).map(Path::to_owned))
         .collect();

@@ -160,7 +160,10 @@ impl Command {
     /// This command with more arguments.
     #[must_use]
     pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
-        self.args.extend(args.into_iter().map(Into::into));
+        // A loop: `extend` is compiled for each type of list, and there are many.
+        for arg in args {
+            self.args.push(arg.into());
+        }
         self
     }
 

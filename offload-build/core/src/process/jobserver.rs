@@ -3,7 +3,6 @@
 //! The crate `jobserver` takes the server's file descriptors over with `unsafe`; opened anew by
 //! path they need none, which is all that a client does: read a byte to start, write it back to end.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::sync::{Condvar, Mutex};
@@ -58,17 +57,17 @@ impl Jobs {
             Self::Server(_) => 64,
             Self::Count(most) => *most,
         };
-        let queue = Mutex::new(items.into_iter().enumerate().collect::<VecDeque<_>>());
-        let results = Mutex::new(Vec::with_capacity(count));
+        let results = Mutex::new(items.iter().map(|_| None).collect::<Vec<Option<T>>>());
+        let queue = Mutex::new(items.into_iter().enumerate());
         let step = || {
-            let Some((index, item)) = lock(&queue).pop_front() else {
+            let Some((index, item)) = lock(&queue).next() else {
                 return false;
             };
             let result = work(item);
-            lock(&results).push((index, result));
+            lock(&results)[index] = Some(result);
             true
         };
-        let has_work = || !lock(&queue).is_empty();
+        let has_work = || lock(&queue).len() > 0;
         std::thread::scope(|scope| {
             for _ in 1..most.min(count) {
                 let work = || match self {
@@ -91,11 +90,11 @@ impl Jobs {
                 server.news.notify_all();
             }
         });
-        let mut results = results
+        let results = results
             .into_inner()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        results.sort_by_key(|(index, _)| *index);
-        results.into_iter().map(|(_, result)| result).collect()
+        let result = |result: Option<T>| result.expect("all items were taken");
+        results.into_iter().map(result).collect()
     }
 }
 

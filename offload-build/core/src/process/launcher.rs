@@ -42,7 +42,7 @@ impl Launcher {
         }
         let mut words = text.split_whitespace();
         let name = from(root, words.next().unwrap_or_default());
-        let program = search.program(&[&name]).ok_or_else(|| {
+        let program = search.program(&name).ok_or_else(|| {
             let searched = match name.contains('/') {
                 true => name.clone(),
                 false => format!("PATH for `{name}`"),
@@ -62,7 +62,7 @@ impl Launcher {
     #[must_use]
     pub fn of_rustc(wrapper: &str, search: &Search) -> Option<Self> {
         let stem = Path::new(wrapper).file_stem()?;
-        let program = (stem == "sccache").then(|| search.program(&[wrapper]))??;
+        let program = (stem == "sccache").then(|| search.program(wrapper))??;
         let args = Vec::new();
         Some(Self { program, args })
     }

@@ -20,10 +20,10 @@ pub struct Search {
 }
 
 impl Search {
-    /// The first of `names` that is an executable file in a folder of `PATH`.
+    /// Returns the first executable file `name` in a folder of `PATH`.
     #[must_use]
-    pub fn program(&self, names: &[&str]) -> Option<PathBuf> {
-        names.iter().find_map(|name| self.programs(name).next())
+    pub fn program(&self, name: &str) -> Option<PathBuf> {
+        self.programs(name).next()
     }
 
     /// Returns every executable file `name` in the folders of `PATH`, in order.
@@ -50,7 +50,7 @@ impl Search {
         let found = bins
             .map(|bin| program_in(&bin, name))
             .find(|path| path.is_file());
-        found.or_else(|| self.program(&[name])).ok_or_else(|| {
+        found.or_else(|| self.program(name)).ok_or_else(|| {
             let bins = self.cuda.iter();
             let bins = bins.map(|root| format!("{}/bin", root.display()));
             let mut searched: Vec<String> = Vec::new();
@@ -210,7 +210,7 @@ mod tests {
         assert!(Path::new(&relative).join("tool").is_file());
         let path = OsString::from(relative);
         let mut search = Search { path, cuda: vec![] };
-        assert_eq!(search.program(&["tool"]), None);
+        assert_eq!(search.program("tool"), None);
         // Variables may name one tree.
         search.cuda = ["/none/a", "/none/b", "/none/a"].map(PathBuf::from).into();
         let missing = search.cuda_program("ptxas").unwrap_err().to_string();

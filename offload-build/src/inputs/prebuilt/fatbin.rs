@@ -4,7 +4,7 @@ use crate::inputs::prebuilt::image::PrebuiltImage;
 use crate::unpacking::{unpacked_image, unwritten};
 use offload_build_core::error::Error;
 use offload_formats::container::bundled::{DeviceTarget, Unpacking};
-use offload_formats::format::bytes::ReadAt;
+use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::fatbin::{self, FatbinEntry, FatbinKind, FatbinUnpacker};
 use offload_formats::format::unpacked::Unpacked;
 use offload_formats::names::OffloadKind;
@@ -16,9 +16,9 @@ const NVIDIA: &str = "nvptx64-nvidia-cuda";
 
 /// Returns the images in a range of the file `path`, without what pads them; compressed ones are unpacked. One that cannot be
 /// unpacked is an error only for whoever asks for it.
-pub(super) fn images<'d, R: ReadAt<'d>>(
+pub(super) fn images(
     path: &Path,
-    data: R,
+    data: &ReadCache,
     range: Range<u64>,
     memory: u64,
     unpacking: &mut Unpacking,

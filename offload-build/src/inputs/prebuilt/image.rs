@@ -7,7 +7,7 @@ use offload_build_core::error;
 use offload_build_core::error::Error;
 use offload_formats::container::bundled::DeviceTarget;
 use offload_formats::container::elf::Elf;
-use offload_formats::format::bytes::{Cursor, ReadAt};
+use offload_formats::format::bytes::{Cursor, ReadCache};
 use offload_formats::format::magic::Magic;
 use offload_formats::format::pieces::{Piece, PieceSource};
 use offload_formats::format::ptx;
@@ -56,9 +56,9 @@ enum ImageContent {
 }
 
 impl PrebuiltImage {
-    pub(super) fn new<'d, R: ReadAt<'d>>(
+    pub(super) fn new(
         declared: Option<DeviceTarget>,
-        data: R,
+        data: &ReadCache,
         range: Range<u64>,
         unpacked: Option<Unpacked>,
     ) -> Self {
@@ -90,7 +90,7 @@ impl PrebuiltImage {
     }
 
     /// Returns it without the zeros after an ELF file that pad it to 8; `data` has the whole image at its range.
-    pub(super) fn without_padding<'d, R: ReadAt<'d>>(mut self, data: R) -> Self {
+    pub(super) fn without_padding(mut self, data: &ReadCache) -> Self {
         if let ImageContent::Elf { .. } = self.content {
             self.range.end = end_of_elf(data, self.range.clone()).unwrap_or(self.range.end);
         }
@@ -179,7 +179,7 @@ impl PrebuiltImage {
 }
 
 impl ImageContent {
-    fn of<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Self {
+    fn of(data: &ReadCache, range: Range<u64>) -> Self {
         match Magic::at(data, range.clone()) {
             Magic::Elf => Elf::parse(data, range).map_or(Self::Other, |elf| Self::Elf {
                 machine: elf.machine,
@@ -230,7 +230,7 @@ impl fmt::Display for PrebuiltImage {
 }
 
 /// Returns the end of an ELF file that is padded to 8.
-fn end_of_elf<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<u64> {
+fn end_of_elf(data: &ReadCache, range: Range<u64>) -> Option<u64> {
     use object::Endianness;
     use object::read::elf::FileHeader as _;
     let size = size_of::<object::elf::FileHeader64<Endianness>>() as u64;

@@ -8,7 +8,7 @@ use offload_build_core::readable::Readable;
 use offload_formats::container;
 use offload_formats::container::bundled::{self, DeviceTarget, Unpacking};
 use offload_formats::container::device_library::{self, PlainObjects};
-use offload_formats::format::bytes::ReadAt;
+use offload_formats::format::bytes::{ReadAt as _, ReadCache};
 use offload_formats::format::magic::Magic;
 use std::path::Path;
 
@@ -24,9 +24,9 @@ pub(crate) fn images(
     images
 }
 
-fn images_in<'d, R: ReadAt<'d>>(
+fn images_in(
     path: &Path,
-    cache: R,
+    cache: &ReadCache,
     memory: u64,
     unpacking: &mut Unpacking,
 ) -> Result<Vec<PrebuiltImage>, Error> {

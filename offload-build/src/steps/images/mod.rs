@@ -9,7 +9,6 @@ use crate::generate::{Described, Place, Ptx, SourceName};
 use crate::steps::images::planned::PlannedImage;
 use offload_build_core::declare::language::{Container, Language};
 use offload_build_core::declare::module::{ImageCompression, Module};
-use offload_build_core::declare::skipped::Skipped;
 use offload_build_core::error::{self, Error};
 use offload_build_core::files;
 use offload_build_core::installed::llvm::numbers;
@@ -41,8 +40,6 @@ pub(crate) struct Images {
     pub(crate) planned: Vec<PlannedImage>,
     /// The source that they are made of; nothing if they are made of all.
     pub(crate) source: Option<SourceName>,
-    /// Targets without one.
-    pub(crate) skipped: Vec<Skipped>,
     pub(crate) container: Container,
     pub(crate) language: Language,
     compress: ImageCompression,
@@ -65,16 +62,10 @@ pub(crate) struct Packed {
 
 impl Images {
     /// Returns the images, which `version` of a compiler makes.
-    pub(crate) fn new(
-        module: &Module,
-        part: PartImages,
-        skipped: Vec<Skipped>,
-        version: &str,
-    ) -> Self {
+    pub(crate) fn new(module: &Module, part: PartImages, version: &str) -> Self {
         Self {
             planned: part.planned,
             source: part.source,
-            skipped,
             container: module.container,
             language: module.language,
             compress: module.compress,

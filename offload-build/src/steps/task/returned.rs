@@ -6,7 +6,7 @@ use crate::steps::task::finish::Finish;
 use offload_build_core::compile::nvcc;
 use offload_formats::container::elf::Elf;
 use offload_formats::container::symbols;
-use offload_formats::format::bytes::{ReadAt, ReadCache};
+use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::magic::Magic;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -48,7 +48,7 @@ pub(crate) fn check_whole(output: &Path, kind: Kind) -> Result<(), String> {
 }
 
 /// Reads headers and symbols.
-fn whole<'d, R: ReadAt<'d>>(data: R, size: u64, kind: Kind) -> Result<(), String> {
+fn whole(data: &ReadCache, size: u64, kind: Kind) -> Result<(), String> {
     let range = 0..size;
     let magic = Magic::at(data, range.clone());
     let fits = match kind {

@@ -89,7 +89,7 @@ impl<'a> DevicePrograms<'a> {
         let beside = self.beside.clone().filter(reads);
         let same = || self.search.clang_of(made_by.or(self.host_release)?);
         let plain = || {
-            let plain = self.search.program(&["clang"]).map(Llvm::of);
+            let plain = self.search.program("clang").map(Llvm::of);
             plain.filter(|llvm| self.way == Way::Llvm && reads(llvm))
         };
         // LLVM's tool uses the clang beside it.

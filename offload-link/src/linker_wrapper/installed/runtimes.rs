@@ -99,7 +99,7 @@ fn openmp(program: HostProgram<'_>) -> Vec<PathBuf> {
     };
     let clang = program
         .release
-        .and_then(|release| search.program(&[&format!("clang-{release}")]));
+        .and_then(|release| search.program(&format!("clang-{release}")));
     let folder = clang.and_then(|clang| Llvm::of(clang).offload_runtime(program.machine));
     folder.into_iter().collect()
 }

@@ -33,7 +33,7 @@ pub(super) fn named_files(own: &Flags, targets: &[Target], root: &Path) -> Vec<P
         paths.extend(more);
         next += 1;
     }
-    paths.sort_unstable();
+    paths.sort();
     paths
 }
 

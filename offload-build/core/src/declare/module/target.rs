@@ -235,16 +235,15 @@ pub(super) fn warnings(
 
 /// Returns warnings about targets of one processor of which only one sets a feature.
 fn exclusive(targets: &[Target], language: Language) -> Vec<String> {
-    let names = |target: &Target| -> Vec<&str> {
-        let mut names: Vec<&str> = target.id.features().map(|(name, _)| name).collect();
-        names.sort_unstable();
-        names
+    let have_same_features = |one: &Target, other: &Target| {
+        let (one, other) = (one.id.features(), other.id.features());
+        one.map(|(name, _)| name).eq(other.map(|(name, _)| name))
     };
     let mut warnings = Vec::new();
     for (index, target) in targets.iter().enumerate() {
         let mut before = targets.iter().take(index);
         let other = before.find(|other| {
-            other.id.processor() == target.id.processor() && names(other) != names(target)
+            other.id.processor() == target.id.processor() && !have_same_features(other, target)
         });
         // OpenMP's runtime asks the images; HIP's takes the first of a bundle that fits.
         if let Some(other) = other.filter(|_| language != Language::OpenMp) {

@@ -71,6 +71,25 @@ pub enum KernelLinker<'a> {
 }
 
 impl Compiler {
+    /// Returns a compiler with nothing else that belongs to it.
+    pub(super) fn alone(program: PathBuf, family: Family, search: Search, version: String) -> Self {
+        Self {
+            program,
+            family,
+            llvm: None,
+            without_clang: None,
+            search,
+            behind: Vec::new(),
+            runtime: None,
+            sdk: None,
+            device_libraries: None,
+            lacks_wavefront_size: false,
+            include_last: Vec::new(),
+            sysroot: None,
+            version,
+        }
+    }
+
     /// Returns the linker of kernels in Rust for a target.
     pub fn kernel_linker(&self, target: &Target) -> KernelLinker<'_> {
         let without = self.without_clang.as_ref();

@@ -66,20 +66,11 @@ pub(super) fn hipcc(
             answer.trim_end()
         )));
     };
+    let version = rocm::version_line(&answer);
+    // It names headers and device libraries to its clang.
     Ok(Compiler {
-        program,
-        family: Family::Hipcc,
-        without_clang: None,
-        search: search.clone(),
         behind: vec![llvm.clang.clone()],
         llvm: Some(llvm),
-        runtime: None,
-        // It names them to its clang.
-        sdk: None,
-        device_libraries: None,
-        lacks_wavefront_size: false,
-        include_last: Vec::new(),
-        sysroot: None,
-        version: rocm::version_line(&answer),
+        ..Compiler::alone(program, Family::Hipcc, search.clone(), version)
     })
 }

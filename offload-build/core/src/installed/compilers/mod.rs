@@ -235,22 +235,11 @@ fn without_clang(
         }
     };
     Ok(Compiler {
-        program,
-        family: Family::Clang,
-        llvm: None,
-        search: search.clone(),
-        behind: Vec::new(),
-        runtime: None,
-        sdk: None,
-        device_libraries: None,
-        lacks_wavefront_size: false,
-        include_last: Vec::new(),
-        sysroot: None,
-        version,
         without_clang: Some(WithoutClang {
             lld: lld.map(|found| found.map_err(|missing| explain(&[&missing]))),
             llvm_tools: llvm_tools.map(|found| found.map_err(|missing| explain(&[&missing]))),
         }),
+        ..Compiler::alone(program, Family::Clang, search.clone(), version)
     })
 }
 

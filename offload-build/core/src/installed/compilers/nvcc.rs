@@ -14,7 +14,21 @@ use crate::process::search::Search;
 use crate::process::search::program_in;
 use std::path::{Path, PathBuf};
 
-/// The toolkit's compiler that `module` declares: in `PATH`, else in the roots of toolkits that variables name.
+/// Returns the nvcc that is called `declared`: in `PATH`, else in the roots of toolkits that variables name.
+pub fn program(declared: &str, search: &Search) -> Option<PathBuf> {
+    let mut in_roots = bins(declared, search).map(|bin| program_in(&bin, declared));
+    let in_path = search.programs(declared).next();
+    in_path.or_else(|| in_roots.find(|path| path.is_file()))
+}
+
+/// Returns the folders of programs in these roots; none for a path.
+fn bins(declared: &str, search: &Search) -> impl Iterator<Item = PathBuf> {
+    let is_path = Path::new(declared).components().count() > 1;
+    let roots = search.cuda.iter().filter(move |_| !is_path);
+    roots.map(|root| root.join("bin"))
+}
+
+/// The toolkit's compiler that `module` declares: [`program`].
 pub fn find(
     module: &Module,
     declared: &str,
@@ -22,20 +36,11 @@ pub fn find(
     search: &Search,
     answers: &Answers,
 ) -> Result<Compiler, Error> {
-    let roots = search.cuda.iter().map(|root| root.join("bin"));
-    let is_path = Path::new(declared).components().count() > 1;
-    let bins: Vec<PathBuf> = roots.filter(|_| !is_path).collect();
-    let in_roots = bins.iter().map(|bin| program_in(bin, declared));
-    let in_path = search.programs(declared).next();
-    let found = in_path.or_else(|| in_roots.into_iter().find(|path| path.is_file()));
-    let Some(program) = found else {
-        let searched = match is_path {
-            true => vec![declared.to_owned()],
-            false => ["PATH".to_owned()]
-                .into_iter()
-                .chain(bins.iter().map(|bin| bin.display().to_string()))
-                .collect(),
-        };
+    let Some(program) = program(declared, search) else {
+        let is_path = Path::new(declared).components().count() > 1;
+        let first = if is_path { declared } else { "PATH" };
+        let bins = bins(declared, search).map(|bin| bin.display().to_string());
+        let searched = [first.to_owned()].into_iter().chain(bins).collect();
         let hint = "install NVIDIA's CUDA toolkit and set CUDA_PATH to its root, or leave `compiler` out: \
                     clang compiles CUDA too";
         let missing = NotFound::new(declared, searched, hint);
@@ -54,24 +59,12 @@ pub fn find(
     // Those of one toolkit read what the others write.
     let mut search = search.clone();
     search.cuda.insert(0, root.clone());
+    let version = release.or(answer.lines().next()).unwrap_or_default();
+    let version = version.trim().to_owned();
     Ok(Compiler {
-        program,
-        family: Family::Nvcc,
-        llvm: None,
-        without_clang: None,
-        search,
         behind: host.into_iter().collect(),
-        runtime: None,
         sdk: Some(root),
-        device_libraries: None,
-        lacks_wavefront_size: false,
-        include_last: Vec::new(),
-        sysroot: None,
-        version: release
-            .or(answer.lines().next())
-            .unwrap_or_default()
-            .trim()
-            .to_owned(),
+        ..Compiler::alone(program, Family::Nvcc, search, version)
     })
 }
 

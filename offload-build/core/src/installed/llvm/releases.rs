@@ -11,7 +11,7 @@ impl Search {
     /// `clang` that belongs to it.
     #[must_use]
     pub fn clang_of(&self, release: u32) -> Option<Llvm> {
-        let named = self.program(&[&format!("clang-{release}")]).map(Llvm::of);
+        let named = self.program(&format!("clang-{release}")).map(Llvm::of);
         let plain = || {
             let mut plain = self.programs("clang").map(Llvm::of);
             plain.find(|llvm| llvm.release() == Some(release))

@@ -4,7 +4,7 @@
 use crate::steps::host_objects::entries::table::{Entries, EntryPlace, Named, no_size};
 use offload_formats::by_name::ByName;
 use offload_formats::container::coff::{CoffError, NamedSymbol, Object};
-use offload_formats::format::bytes::{Cursor, ReadAt};
+use offload_formats::format::bytes::{Cursor, ReadCache};
 use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};
 use std::fmt;
 use std::ops::Range;
@@ -90,10 +90,7 @@ pub(crate) fn entry_sections(
 }
 
 /// The offload entries of each section that has some.
-pub(crate) fn sections<'d, R: ReadAt<'d>>(
-    data: R,
-    range: Range<u64>,
-) -> Result<Vec<Entries>, Problem> {
+pub(crate) fn sections(data: &ReadCache, range: Range<u64>) -> Result<Vec<Entries>, Problem> {
     let object = Object::read(data, range)?;
     let all = entries(&object);
     let mut found = Vec::new();

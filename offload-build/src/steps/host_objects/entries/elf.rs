@@ -7,7 +7,7 @@ use offload_formats::container::elf::{
 };
 use offload_formats::format::bytes::{Cursor, ReadAt};
 use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Returns the offload entries of each section that has some.
@@ -65,22 +65,28 @@ fn managed<'d>(section: &ElfEntrySection<'d>) -> Option<std::borrow::Cow<'d, str
 }
 
 /// Returns the names of weak symbols in writable sections.
-fn shared<'d, R: ReadAt<'d>>(elf: &Elf<'d, R>, symbols: &[ElfSymbol<'d>]) -> HashSet<&'d [u8]> {
-    let sections = elf.sections().filter(ElfSection::writable);
-    let writable: HashSet<u32> = sections.map(|section| section.index).collect();
+fn shared<'d, R: ReadAt<'d>>(elf: &Elf<'d, R>, symbols: &[ElfSymbol<'d>]) -> BTreeSet<String> {
+    let sections: Vec<ElfSection> = elf.sections().collect();
+    let is_writable = |index: u32| {
+        sections
+            .get(index as usize)
+            .is_some_and(ElfSection::writable)
+    };
     let is_shared = |symbol: &&ElfSymbol<'d>| match symbol.place {
-        SymbolPlace::Section(index) => symbol.binding == Binding::Weak && writable.contains(&index),
+        SymbolPlace::Section(index) => symbol.binding == Binding::Weak && is_writable(index),
         _ => false,
     };
     let shared = symbols.iter().filter(is_shared);
-    shared.map(|symbol| symbol.name).collect()
+    shared
+        .map(|symbol| String::from_utf8_lossy(symbol.name).into_owned())
+        .collect()
 }
 
 /// Returns the entries of one section; `shared` are the names of variables that the program has once. `None` if no release has
 /// entries of that size.
-fn named<'d>(
-    section: &ElfEntrySection<'d>,
-    shared: &HashSet<&'d [u8]>,
+fn named(
+    section: &ElfEntrySection<'_>,
+    shared: &BTreeSet<String>,
 ) -> Option<(EntryLayout, ByName<Named>)> {
     let first = section.symbols.first()?;
     let layout = EntryLayout::find(section.name, first.size)?;
@@ -89,7 +95,7 @@ fn named<'d>(
         let mut cursor = Cursor::new(section.content, symbol.value..u64::MAX);
         let entry = OffloadEntry::read(&mut cursor, layout).ok();
         let entry = entry.filter(|_| symbol.size == layout.stride())?;
-        let name = OffloadEntry::name_of(symbol.name)?;
+        let name = String::from_utf8_lossy(OffloadEntry::name_of(symbol.name)?);
         // `requires` makes an entry without a name, which no image defines.
         if name.is_empty() {
             continue;
@@ -99,9 +105,9 @@ fn named<'d>(
             seen_as: symbol.clone(),
             symbol,
             is_kernel: entry.size == 0,
-            is_shared: entry.size != 0 && shared.contains(name),
+            is_shared: entry.size != 0 && shared.contains(&*name),
         };
-        named.insert(String::from_utf8_lossy(name).into_owned(), named_entry);
+        named.insert(name.into_owned(), named_entry);
     }
     Some((layout, named))
 }
