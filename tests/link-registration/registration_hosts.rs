@@ -15,7 +15,13 @@ use offload_formats::registration::fat_binary::{EntryTable, FatBinary, HostTable
 use offload_formats::registration::hip_symbols::HipSymbols;
 use offload_formats::registration::openmp::{Blob, BlobSection, OpenMp};
 use offload_formats::registration::sycl::{Sycl, SyclImage};
+use offload_formats::registration::{Global, NEEDS_OFFLOAD_LINK};
 use support::tool;
+
+/// What each registration of a deferred link has: a program may get several.
+const MARKER: [Global<'static>; 1] = [Global::Marker {
+    name: NEEDS_OFFLOAD_LINK,
+}];
 
 fn succeed(dir: &Path, command: &mut Command) -> Output {
     let output = command.current_dir(dir).output().unwrap();
@@ -38,7 +44,7 @@ fn sources(dir: &Path) -> Vec<&'static str> {
         }],
         table,
         section: BlobSection::Finished,
-        globals: &[],
+        globals: &MARKER,
     };
     fs::write(dir.join("openmp.c"), openmp.to_c(&files).unwrap()).unwrap();
     for (runtime, name) in [(Runtime::Hip, "hip.c"), (Runtime::Cuda, "cuda.c")] {
@@ -61,7 +67,7 @@ fn sources(dir: &Path) -> Vec<&'static str> {
             bytes: Embedded::Bytes(b"image"),
             tables: &tables,
             symbols: HipSymbols::default(),
-            globals: &[],
+            globals: &MARKER,
         };
         fs::write(dir.join(name), fat_binary.to_c(files[0]).unwrap()).unwrap();
     }
@@ -75,7 +81,7 @@ fn sources(dir: &Path) -> Vec<&'static str> {
             link_options: b"",
         }],
         section: BlobSection::Finished,
-        globals: &[],
+        globals: &MARKER,
     };
     fs::write(dir.join("sycl.c"), sycl.to_c(&files).unwrap()).unwrap();
     vec!["openmp.c", "hip.c", "cuda.c", "sycl.c"]
@@ -132,7 +138,7 @@ fn objects_for_windows() -> [(&'static str, Vec<u8>); 3] {
                 table,
             }],
             symbols: HipSymbols::default(),
-            globals: &[],
+            globals: &MARKER,
         };
         fat_binary.to_coff(WindowsAbi::Msvc).unwrap()
     };
@@ -143,7 +149,7 @@ fn objects_for_windows() -> [(&'static str, Vec<u8>); 3] {
         }],
         table,
         section: BlobSection::Finished,
-        globals: &[],
+        globals: &MARKER,
     };
     [
         ("openmp.direct.o", openmp.to_coff(WindowsAbi::Msvc).unwrap()),

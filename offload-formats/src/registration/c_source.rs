@@ -315,9 +315,14 @@ fn define_globals(
             ),
             Global::Marker { .. } => writeln!(
                 out,
-                // Constructors of deferred objects for Windows call it.
-                "void marker_{index}(void) __asm__(\"{name}\");\n\
-                 __attribute__((weak, visibility(\"hidden\"))) void marker_{index}(void) {{}}"
+                // Constructors of deferred objects for Windows call it, and linkers for Windows refuse weak functions of two
+                // objects.
+                "#if defined(_WIN32) && defined(__clang__)\n\
+                 __asm__(\".section .text,\\\"xr\\\",discard,{name}\\n.globl {name}\\n{name}:\\nret\\n.text\");\n\
+                 #else\n\
+                 void marker_{index}(void) __asm__(\"{name}\");\n\
+                 __attribute__((weak, visibility(\"hidden\"))) void marker_{index}(void) {{}}\n\
+                 #endif"
             ),
         };
     }
