@@ -63,9 +63,9 @@ fn runs(
 
 #[test]
 fn runs_the_host_code_of_openmp() {
-    let source = "#include <omp.h>\nint run(int x) {\n#pragma omp target map(tofrom : x)\n  x += STEP + ADDED;\n  \
+    let source = "#include <omp.h>\nint run(int x) {\n#pragma omp target map(tofrom : x)\n  x += STEP + ADDED EMPTY;\n  \
         return x + omp_is_initial_device();\n}\n";
-    let keys = "language = \"openmp\"\ntargets = [\"gfx90a\"]\ndefine = { STEP = 5 }\n\
+    let keys = "language = \"openmp\"\ntargets = [\"gfx90a\"]\ndefine = { STEP = 5, EMPTY = \"\" }\n\
         flags = [\"-D\", \"ADDED=0\", \"-ffast-math\"]\n";
     let Some(package) = package(keys, "kernels/k.c", source) else {
         return;

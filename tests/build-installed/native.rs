@@ -99,6 +99,13 @@ fn builds_for_the_gpus_of_this_machine() {
         built(&mut build(&package)),
         ["gfx90a_sramecc_on_xnack_off", "gfx1100"]
     );
+    // A variable is for modules of any language, with `native` in it, too.
+    assert_eq!(
+        built(build(&package).env("OFFLOAD_TARGETS", "native;sm_80")),
+        ["gfx90a_sramecc_on_xnack_off", "gfx1100"]
+    );
+    asked(&package);
+    built(&mut build(&package));
     // The first that knows is enough, and nobody asks for another vendor's.
     assert_eq!(asked(&package), ["llvm/bin/amdgpu-arch"]);
     let image = package

@@ -1310,6 +1310,13 @@ fn lists_sizes_and_offsets() {
         )
         .replace("  0xc0", "   0xc0")
     );
+    let warning = "all: 4 bytes after the bundles are not a bundle";
+    let target = "-targets=hip-amdgcn-amd-amdhsa--gfx906";
+    let unbundle = ["-unbundle", "-type=bc", "-input=all", target, "-output=one"];
+    for arguments in [&["-list", "-type=bc", "-input=all"][..], &unbundle] {
+        let done = folder.done(arguments);
+        assert!(done.err.contains(warning), "{arguments:?}: {}", done.err);
+    }
     let json = folder.done(&["--list=json", "-type=bc", "-input=all"]).out;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&json["schema"], &json["left"]), (&1.into(), &4.into()));

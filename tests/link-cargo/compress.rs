@@ -347,6 +347,12 @@ fn refuses_what_it_cannot_do() {
     for (arguments, status, expected) in [
         (&["compress", "plain"][..], 2, "--in-place"),
         (
+            &["compress", "-", "--in-place"],
+            2,
+            "standard input has no place",
+        ),
+        (&["decompress", "plain", "-o", "-"], 2, "standard output"),
+        (
             &["compress", "plain", "-o", "x", "--runtime=rocm"],
             2,
             "expected a release of ROCm such as `rocm-6.4`",

@@ -793,6 +793,7 @@ fn writes_the_bundle_alone() {
     let compile = |triple: &str, arch: &str, output: &str| {
         let target = format!("--target={triple}");
         let processor = format!("-mcpu={arch}");
+        let kernel = format!("-Dk=k{}", &output[..1]);
         let mut clang = place.llvm("clang");
         clang.args([
             &target,
@@ -801,6 +802,7 @@ fn writes_the_bundle_alone() {
             "-nogpulib",
             "-nogpuinc",
             "k.c",
+            &kernel,
             "-o",
             output,
         ]);
@@ -809,11 +811,22 @@ fn writes_the_bundle_alone() {
         }
         run(&mut clang);
     };
-    let archs = ["gfx90a:xnack+", "gfx1200"];
+    let archs = ["gfx90a:xnack+", "gfx1200", "gfx90a"];
     for (index, arch) in archs.iter().enumerate() {
         compile(AMD, arch, &format!("{index}.bc"));
     }
-    let images = [0, 1].map(|index| format!("file={index}.bc,{}", image("hip", AMD, archs[index])));
+    let images =
+        [0, 1, 2].map(|index| format!("file={index}.bc,{}", image("hip", AMD, archs[index])));
+    // The runtime could not choose between the first and the last.
+    place.pack("in.bin", &images);
+    for mut tool in [place.theirs(), place.ours()] {
+        let refused = tool.args(["--emit-fatbin-only", "in.bin", "-o", "out.hipfb"]);
+        let refused = refused.output().unwrap();
+        let text = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{text}");
+        assert!(text.contains("conflicting targets"), "{text}");
+        assert!(!place.path("out.hipfb").exists());
+    }
     for count in [1, 2] {
         place.pack("in.bin", &images[..count]);
         let mut lists = Vec::new();

@@ -93,12 +93,10 @@ pub(crate) fn write_library(
         members.push((name, object, content));
     }
     let mut plans = Vec::new();
-    let mut index = Index::OfSymbols;
+    let magic = |object: &Readable| Magic::at(object.data(), 0..object.size());
+    let index = Index::of(members.iter().map(|(_, object, _)| magic(object)));
     for (name, object, content) in &members {
         let range = 0..object.size();
-        if let Magic::Elf | Magic::Bitcode = Magic::at(object.data(), range.clone()) {
-            index = Index::Always;
-        }
         let symbols = definitions(object.data(), range);
         object.check()?;
         let symbols = symbols.map_err(|error| Error::because(object.path().display(), error))?;

@@ -8,6 +8,7 @@ use offload_formats::container::archive::{self, Index, MemberPlan};
 use offload_formats::container::definitions;
 use offload_formats::container::device_archive::member_name;
 use offload_formats::escape::terminal;
+use offload_formats::format::magic::Magic;
 use offload_formats::format::pieces::Piece;
 use offload_formats::names::EntryId;
 use offload_formats::names::entry_id::{ConflictScope, conflict};
@@ -34,11 +35,12 @@ pub(super) fn plan(
         done.map_err(|problem| compression::failed(sources.name(source), &problem))?;
         member.pieces = member.entry.pieces(sources, Some(member.from))?;
     }
-    let symbols: Vec<Vec<Vec<u8>>> = members
+    let symbols: Vec<(Magic, Vec<Vec<u8>>)> = members
         .iter()
         .map(|member| symbols(member, sources, warn))
         .collect();
-    for (member, symbols) in members.iter_mut().zip(&symbols) {
+    for (member, (magic, symbols)) in members.iter_mut().zip(&symbols) {
+        member.magic = *magic;
         member.symbols = symbols.iter().map(Vec::as_slice).collect();
     }
     let mut plans = Vec::new();
@@ -46,6 +48,7 @@ pub(super) fn plan(
         let members = members
             .iter()
             .filter(|member| member.served.contains(&index));
+        let symbol_index = Index::of(members.clone().map(|member| member.magic));
         let members: Vec<MemberPlan<'_>> = members
             .map(|member| MemberPlan {
                 name: &member.name,
@@ -56,7 +59,7 @@ pub(super) fn plan(
         if members.is_empty() && !manner.allow_missing {
             return Err(nothing_for(target, &contents.name));
         }
-        let pieces = archive::layout(&members, Index::OfSymbols);
+        let pieces = archive::layout(&members, symbol_index);
         plans.push(Output {
             path: path.clone(),
             pieces: pieces.map_err(|problem| LlvmToolError::input(path, problem))?,
@@ -73,6 +76,7 @@ struct Member<'a> {
     from: &'a str,
     entry: &'a Entry,
     pieces: Vec<Piece>,
+    magic: Magic,
     /// Symbols for the symbol index.
     symbols: Vec<&'a [u8]>,
     /// Indices of the targets that it serves.
@@ -111,6 +115,7 @@ fn taken<'a>(
                     from: member,
                     entry,
                     pieces: Vec::new(),
+                    magic: Magic::Unknown,
                     symbols: Vec::new(),
                     served: served.clone(),
                 });
@@ -127,16 +132,17 @@ fn served(id: &EntryId, targets: &Targets, manner: &Manner) -> Vec<usize> {
     served.map(|(index, _)| index).collect()
 }
 
-/// Returns the image's symbols for the symbol index; none, with a warning, if the image cannot be read. Only these
-/// names of its tables stay in memory.
-fn symbols(member: &Member<'_>, sources: &Sources, warn: Warn<'_>) -> Vec<Vec<u8>> {
+/// Returns the image's format and its symbols for the symbol index; none, with a warning, if the image cannot be read.
+/// Only these names of its tables stay in memory.
+fn symbols(member: &Member<'_>, sources: &Sources, warn: Warn<'_>) -> (Magic, Vec<Vec<u8>>) {
     let (source, range) = &member.entry.object;
     let data = sources.file(*source).apart();
     let found = definitions(&data, range.clone()).unwrap_or_else(|problem| {
         warn(llvm_tool::without_symbols(&member.name, &problem));
         Vec::new()
     });
-    found.into_iter().map(<[u8]>::to_vec).collect()
+    let symbols = found.into_iter().map(<[u8]>::to_vec).collect();
+    (Magic::at(&data, range.clone()), symbols)
 }
 
 /// `-check-input-archive`: checks the entries of each member for conflicts.

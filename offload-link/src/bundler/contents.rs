@@ -20,6 +20,7 @@ use offload_formats::names::{EntryId, TargetId};
 use super::file_type::FileType;
 use super::request::{From, Manner, Members};
 use crate::llvm_tool::{LlvmToolError, Sources, compression};
+use crate::say::Warn;
 
 /// Content of an input.
 #[derive(Debug)]
@@ -74,6 +75,20 @@ pub(crate) struct Entry {
 }
 
 impl Contents {
+    /// Warns of bytes after the bundles that do not form a bundle: they may be a damaged one.
+    pub(super) fn warn_of_rest(&self, warn: Warn<'_>) {
+        if self.left > 0 {
+            let name = terminal(self.name.as_path());
+            let rest = self.rest();
+            warn(format!("{name}: {rest}"));
+        }
+    }
+
+    /// Returns the text about bytes after the bundles.
+    pub(super) fn rest(&self) -> String {
+        format!("{} bytes after the bundles are not a bundle", self.left)
+    }
+
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.bundles.iter().flat_map(|bundle| &bundle.entries)
     }

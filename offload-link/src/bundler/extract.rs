@@ -6,6 +6,7 @@ use std::path::Path;
 use super::contents;
 use super::request::{From, Manner};
 use crate::llvm_tool::{LlvmToolError, Output, Sources};
+use crate::say::Warn;
 
 /// Returns the outputs in `folder`.
 pub(super) fn plan(
@@ -13,8 +14,10 @@ pub(super) fn plan(
     folder: &Path,
     sources: &mut Sources,
     manner: &Manner,
+    warn: Warn<'_>,
 ) -> Result<Vec<Output>, LlvmToolError> {
     let contents = contents::read(from, sources, manner)?;
+    contents.warn_of_rest(warn);
     let stem = contents.name.file_name().unwrap_or("stdin".as_ref());
     let stem = stem.to_string_lossy();
     let mut taken = BTreeSet::new();

@@ -46,10 +46,8 @@ fn long(contents: &Contents) -> String {
         }
     }
     if contents.left > 0 {
-        text += &format!(
-            "{} bytes after the bundles are not a bundle\n",
-            contents.left
-        );
+        text += &contents.rest();
+        text.push('\n');
     }
     if contents.bundles.is_empty() {
         text += "no bundles\n";

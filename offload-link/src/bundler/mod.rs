@@ -28,7 +28,7 @@ use offload_formats::escape::terminal_lines;
 use offload_formats::names::LlvmRelease;
 
 use file_type::FileType;
-use options::{BundlerOptions, OWN_TABLE, TABLE};
+use options::{BundlerOptions, Listing, OWN_TABLE, TABLE};
 use request::{From, Manner, Members, Request};
 use targets::Targets;
 
@@ -70,9 +70,14 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, LlvmToolError>
     let outputs = match &request {
         Request::List { from, listing } => {
             let contents = contents::read(from, &mut sources, &manner)?;
+            if *listing == Listing::Ids {
+                contents.warn_of_rest(&warn);
+            }
             return Ok(print(&list::text(&contents, *listing)));
         }
-        Request::ExtractAll { from, folder } => extract::plan(from, folder, &mut sources, &manner)?,
+        Request::ExtractAll { from, folder } => {
+            extract::plan(from, folder, &mut sources, &manner, &warn)?
+        }
         Request::Bundle {
             inputs,
             targets,

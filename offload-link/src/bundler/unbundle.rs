@@ -27,6 +27,7 @@ pub(super) fn plan(
     warn: Warn<'_>,
 ) -> Result<Vec<Output>, LlvmToolError> {
     let contents = contents::read(from, sources, manner)?;
+    contents.warn_of_rest(warn);
     if contents.file_type == FileType::Archive {
         if check_archive {
             archive::check(&contents)?;

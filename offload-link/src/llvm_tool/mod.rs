@@ -69,7 +69,12 @@ pub(crate) fn read_line<Id: Copy + PartialEq>(
     for arg in args {
         let these = response_file::expand(arg, Quoting::Gnu)
             .map_err(|error| LlvmToolError::new(error.to_string()))?;
-        expanded.extend(these);
+        // As LLVM does, empty words of a file are dropped.
+        expanded.extend(
+            these
+                .into_iter()
+                .filter(|word| word == arg || !word.is_empty()),
+        );
     }
     let parsed = table.parse(&expanded, started);
     for line in &parsed.mistakes {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use offload_formats::container::archive::{self, Index, MemberPlan};
 use offload_formats::container::definitions;
 use offload_formats::escape::terminal;
+use offload_formats::format::magic::Magic;
 use offload_formats::format::pieces::Piece;
 use offload_formats::names::{LlvmRelease, OffloadKind};
 
@@ -168,7 +169,11 @@ fn to_archive(
             symbols,
         })
         .collect();
-    let pieces = archive::layout(&members, Index::OfSymbols);
+    let magics = images.iter().map(|image| {
+        let data = sources.file(image.source).data();
+        Magic::at(data, image.entry.image.clone())
+    });
+    let pieces = archive::layout(&members, Index::of(magics));
     let pieces = pieces.map_err(|problem| LlvmToolError::input(&path, problem))?;
     Ok(Output {
         path,

@@ -32,10 +32,24 @@ pub fn plain_name(name: &str) -> String {
 /// Condition for writing a symbol index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Index {
-    /// Only if a member defines a symbol, as LLVM does.
+    /// Only if a member defines a symbol.
     OfSymbols,
     /// Always, even if empty: GNU ld rejects an archive of objects without an index.
     Always,
+}
+
+impl Index {
+    /// Returns what LLVM writes for members that begin with these magics: an index if one of them is an object or bitcode.
+    pub fn of(mut members: impl Iterator<Item = Magic>) -> Self {
+        let is_object = |magic| {
+            use Magic::{Bitcode, Coff, Elf, MachO, Wasm, Xcoff};
+            matches!(magic, Elf | Bitcode | Coff | MachO | Wasm | Xcoff)
+        };
+        match members.any(is_object) {
+            true => Self::Always,
+            false => Self::OfSymbols,
+        }
+    }
 }
 
 /// Returns an archive of `members`, in this order, whose contents are copied from their inputs.
@@ -65,6 +79,8 @@ pub(super) fn layout_with(members: &[MemberPlan<'_>], index: Index, threshold: u
     let strings: u64 = symbols.map(|name| name.len() as u64 + 1).sum();
     let symbols: usize = members.iter().map(|member| member.symbols.len()).sum();
     let index_size = |width: u64| {
+        // LLVM pads an empty index to four bytes more.
+        let strings = if symbols == 0 { 3 } else { strings };
         let size = width + width * symbols as u64 + strings;
         size + padding(size)
     };
@@ -198,13 +214,7 @@ pub fn write(members: &[NewMember<'_>]) -> Vec<u8> {
 }
 
 pub(super) fn write_with(members: &[NewMember<'_>], threshold: u64) -> Vec<u8> {
-    let is_object =
-        |member: &NewMember<'_>| matches!(Magic::of(member.bytes), Magic::Elf | Magic::Bitcode);
-    let index = if members.iter().any(is_object) {
-        Index::Always
-    } else {
-        Index::OfSymbols
-    };
+    let index = Index::of(members.iter().map(|member| Magic::of(member.bytes)));
     let symbols = members.iter().map(|member| {
         let symbols = member.symbols.iter();
         symbols.map(|name| name.as_bytes()).collect()

@@ -62,6 +62,10 @@ pub(super) fn run(line: &MergeLine) -> Result<(), CargoOffloadError> {
     for group in &merged.groups {
         plans.push(group.plan(&sources)?);
     }
+    let index = match merged.groups.iter().any(|group| group.host.is_some()) {
+        true => Index::Always,
+        false => Index::OfSymbols,
+    };
     let members: Vec<MemberPlan<'_>> = plans
         .iter()
         .map(|plan| MemberPlan {
@@ -70,7 +74,7 @@ pub(super) fn run(line: &MergeLine) -> Result<(), CargoOffloadError> {
             symbols: &plan.symbols,
         })
         .collect();
-    let pieces = layout(&members, Index::OfSymbols);
+    let pieces = layout(&members, index);
     let pieces = pieces.map_err(|problem| CargoOffloadError::of(path, problem))?;
     let output = Output::plain(path.clone(), pieces);
     outputs::write(&[output], &sources).map_err(CargoOffloadError::new)

@@ -22,6 +22,7 @@ use offload_formats::format::hip_bundle::{self, ALIGNMENT, hip_bundle};
 use offload_formats::format::magic::Magic;
 use offload_formats::format::offload_binary::{self, BinaryEntry};
 use offload_formats::format::pieces::{self, Piece, PieceSource};
+use offload_formats::names::entry_id::{ConflictScope, conflict};
 use offload_formats::names::{EntryId, LlvmRelease, OffloadKind};
 use offload_formats::registration::fat_binary::Runtime;
 
@@ -184,19 +185,24 @@ impl Packing<'_> {
             kind: OffloadKind::HIP,
             problem,
         };
-        let mut ids = Vec::new();
-        for image in images {
-            let id = EntryId::parse_target(&self.device_id(image));
-            ids.push(
-                id.map_err(|problem| failed(problem.to_string()))?
-                    .to_string(),
-            );
+        let ids = images
+            .iter()
+            .map(|image| EntryId::parse_target(&self.device_id(image)));
+        let ids: Vec<EntryId> = ids
+            .collect::<Result<_, _>>()
+            .map_err(|problem| failed(problem.to_string()))?;
+        if let Some((first, second)) = conflict(&ids, ConflictScope::KindAndTriple) {
+            let [first, second] = [first, second].map(|index| ids[index].as_str());
+            return Err(failed(format!(
+                "Cannot bundle inputs with conflicting targets: '{first}' and '{second}'\n\
+                 hint: the runtime could not choose between them; compile all objects for the same of the two"
+            )));
         }
         self.actions.show(&self.bundler(images));
         let images: Vec<(String, u64)> = ids
-            .into_iter()
+            .iter()
             .zip(images)
-            .map(|(id, image)| (id, image.size))
+            .map(|(id, image)| (id.to_string(), image.size))
             .collect();
         let bundle = hip_bundle(self.host_id(), &images);
         let bundle = bundle.map_err(|problem| failed(problem.to_string()))?;
