@@ -693,3 +693,66 @@ fn reports_device_code_of_files_that_only_the_host_linker_sees() {
         }
     }
 }
+
+#[test]
+fn finds_the_libraries_that_static_links_and_sysroots_have() {
+    let Some(project) = project() else { return };
+    plain(&project, "other", "int cb(void) { return 0; }\n", &["-g0"]);
+    plain(&project, "main", "int main(void) { return 0; }\n", &[]);
+    let shared = ["-shared", "-nostdlib", "other.o", "-o", "libcb.so"];
+    run(project.command("cc").args(shared));
+    for folder in ["other", "root/usr/lib"] {
+        fs::create_dir_all(project.path(folder)).unwrap();
+    }
+    project.archive("other/libcb.a", &["other.o"]);
+    project.archive("root/usr/lib/libcb.a", &["cb.o"]);
+    project.write("root/usr/lib/libscript.so", "GROUP(/usr/lib/libcb.a)");
+    project.write("static.ld", "INPUT(-lcb)");
+    project.write("folder.ld", "SEARCH_DIR(\"=/usr/lib\")");
+    let root = format!("--sysroot={}", project.path("root").display());
+    let (root, root_of_linker) = (&*root, &*format!("-Wl,{root}"));
+    let expect = |args: &[&str], is_loaded: bool| {
+        let undefined = ["-nostdlib", "-Wl,--unresolved-symbols=ignore-all"];
+        let mut host = project.command("cc");
+        run(host
+            .args(args)
+            .args(undefined)
+            .args(["-Wl,-Map=map", "-o", "host"]));
+        let map = project.read("map");
+        assert_eq!(map.contains("libcb.a(cb.o)"), is_loaded, "{args:?}: {map}");
+        _ = fs::remove_file(project.path("report.txt"));
+        let mut link = project.command(env!("CARGO_BIN_EXE_offload-link"));
+        run(link
+            .args(args)
+            .args(undefined)
+            .args(["--dry-run", "--report=text:report.txt"]));
+        // There is none if no file has device code.
+        let report = fs::read_to_string(project.path("report.txt")).unwrap_or_default();
+        let mut lines = report.lines();
+        let is_linked =
+            lines.any(|line| line.contains("libcb.a(cb.o)") && line.contains(": linked for "));
+        assert_eq!(is_linked, is_loaded, "{args:?}: {report}");
+    };
+    expect(&["calls-cb.o", "-L.", "-lcb"], false);
+    expect(&["calls-cb.o", "-L.", "-lcb", "-static"], true);
+    expect(&["calls-cb.o", "-L.", "-lcb", "-r"], true);
+    expect(&["-Wl,-Bstatic", "calls-cb.o", "-L.", "static.ld"], true);
+    // The driver's own folders come first.
+    expect(&["calls-cb.o", "-Wl,-Lother", "-L.", "-l:libcb.a"], true);
+    expect(&["calls-cb.o", "-Lother", "-L.", "-l:libcb.a"], false);
+    expect(&[root, "calls-cb.o", "-lscript"], true);
+    expect(&[root_of_linker, "calls-cb.o", "folder.ld", "-lcb"], true);
+    expect(
+        &[
+            root_of_linker,
+            "calls-cb.o",
+            "-Wl,-L$SYSROOT/usr/lib",
+            "-lcb",
+        ],
+        true,
+    );
+    expect(&["main.o", "-Wl,-u,cb,--wrap=cb", "libcb.a"], true);
+    // A shared library has the symbol already, or later.
+    expect(&["calls-cb.o", "libcb.so", "libcb.a"], false);
+    expect(&["calls-cb.o", "libcb.a", "libcb.so"], true);
+}

@@ -6,6 +6,8 @@
 //! | lld, and unknown linkers | as soon as both a reference and the first archive with a definition were read |
 //! | mold | if nothing defines the symbol but archives, and it is in the first of these |
 //!
+//! Shared libraries define symbols, too: a member that defines one of these later is not loaded for it.
+//!
 //! GNU ld and lld also load a member that gives common storage a value. Each was compared with random links by the linker
 //! itself. Only names that archives have are kept: others decide nothing.
 
@@ -30,7 +32,7 @@ pub(super) enum SearchedContent {
     Loaded(Range<usize>),
     /// Loads the units that are needed.
     Searched(Range<usize>),
-    /// Looks for the undefined symbols of the shared library with that number.
+    /// Looks for the undefined symbols of the shared library with that number, and takes its definitions.
     Library(usize),
 }
 
@@ -176,6 +178,12 @@ impl<'a> HostSearch<'a> {
         }
     }
 
+    /// Tells whether a shared library that is read now defines the symbol: `--as-needed` drops one that defines nothing
+    /// which was needed before.
+    fn is_undefined(&self, symbol: usize) -> bool {
+        self.states[symbol] == SymbolState::Undefined
+    }
+
     /// Loads a unit, and returns the symbols that it needs.
     fn load<E>(&mut self, unit: usize, reader: &mut impl SymbolReader<E>) -> Result<Vec<usize>, E> {
         self.loaded[unit] = true;
@@ -187,13 +195,21 @@ impl<'a> HostSearch<'a> {
         Ok(needed)
     }
 
+    /// Takes the definitions of a shared library that `takes` chooses, and returns the symbols that it needs.
     fn want_for_library<E>(
         &mut self,
         library: usize,
+        takes: impl Fn(&Self, usize) -> bool,
         reader: &mut impl SymbolReader<E>,
     ) -> Vec<usize> {
         let mut needed = Vec::new();
         reader.library(library, &mut |symbols| {
+            for name in &symbols.defined {
+                let symbol = self.numbers.get(name).copied();
+                if let Some(symbol) = symbol.filter(|symbol| takes(self, *symbol)) {
+                    self.set(symbol, SymbolState::Defined);
+                }
+            }
             needed.extend(symbols.undefined.iter().filter_map(|name| self.want(name)));
         });
         needed
@@ -234,7 +250,7 @@ impl HostSearch<'_> {
                         }
                         SearchedContent::Library(library) if is_first => {
                             has_loaded = true;
-                            self.want_for_library(library, reader);
+                            self.want_for_library(library, Self::is_undefined, reader);
                         }
                         _ => {}
                     }
@@ -246,6 +262,16 @@ impl HostSearch<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the symbols of a unit for which archives are searched.
+    fn wanted_of(&self, unit: usize, common: CommonStorage) -> impl Iterator<Item = &usize> {
+        let symbols = self.listed[unit].iter();
+        symbols.filter(move |symbol| match self.states[**symbol] {
+            SymbolState::Undefined => true,
+            SymbolState::Common => common == CommonStorage::NeedsValue,
+            _ => false,
+        })
     }
 
     /// Searches an archive until nothing is found, and tells whether a unit was loaded.
@@ -267,15 +293,12 @@ impl HostSearch<'_> {
             };
             possible.remove(&unit);
             next = unit + 1;
-            let is_wanted = |symbol: &usize| match self.states[*symbol] {
-                SymbolState::Undefined => true,
-                SymbolState::Common => common == CommonStorage::NeedsValue,
-                _ => false,
-            };
-            if !self.loaded[unit] && self.listed[unit].iter().any(is_wanted) {
+            if !self.loaded[unit] && self.wanted_of(unit, common).next().is_some() {
                 has_loaded = true;
-                for symbol in self.load(unit, reader)? {
-                    possible.extend(within(&self.providers[symbol], &units));
+                let needed = self.load(unit, reader)?;
+                // Its common storage may get a value from a member of the same archive.
+                for symbol in needed.iter().chain(self.wanted_of(unit, common)) {
+                    possible.extend(within(&self.providers[*symbol], &units));
                 }
             }
         }
@@ -310,7 +333,7 @@ impl HostSearch<'_> {
                     }
                 }
                 SearchedContent::Library(library) => {
-                    let needed = self.want_for_library(library, reader);
+                    let needed = self.want_for_library(library, Self::is_undefined, reader);
                     self.load_needed(needed, reader)?;
                 }
             }
@@ -373,6 +396,7 @@ impl HostSearch<'_> {
         reader: &mut impl SymbolReader<E>,
     ) -> Result<(), E> {
         let mut needed: Vec<usize> = self.wanted.iter().copied().collect();
+        let mut end = 0;
         for file in files {
             match file.content.clone() {
                 SearchedContent::Loaded(units) => {
@@ -381,9 +405,14 @@ impl HostSearch<'_> {
                     }
                 }
                 SearchedContent::Library(library) => {
-                    needed.extend(self.want_for_library(library, reader));
+                    // The first file with a definition counts, an archive or a shared library.
+                    let takes = |search: &Self, symbol: usize| {
+                        let first = search.providers[symbol].first();
+                        first.is_none_or(|first| *first >= end)
+                    };
+                    needed.extend(self.want_for_library(library, takes, reader));
                 }
-                SearchedContent::Searched(_) => {}
+                SearchedContent::Searched(units) => end = end.max(units.end),
             }
         }
         // Objects come before archives wherever they are. Among archives the first is chosen, whatever else is loaded.

@@ -24,8 +24,9 @@ use crate::linker_wrapper::inputs::file::{FileKind, InputFile, Inputs, Unit, Uni
 use crate::linker_wrapper::inputs::host_objects;
 use crate::linker_wrapper::inputs::images::Image;
 use crate::linker_wrapper::inputs::symbols::{Names, Symbols};
-use crate::linker_wrapper::line::arguments::{Arguments, Item, Load};
+use crate::linker_wrapper::line::arguments::{Arguments, Item, Load, Position};
 use crate::linker_wrapper::line::elf_linker::ElfLinker;
+use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::report::fates::Report;
 
 /// Tells for each unit whether the host link loads it. `linker` tells which linker that is.
@@ -151,6 +152,8 @@ impl<'a> HostUnits<'a> {
         let defined = loaded
             .flat_map(|(_, names)| names)
             .flat_map(|names| names.symbols().defined);
+        let shared = self.libraries.values();
+        let defined = defined.chain(shared.flat_map(|names| names.symbols().defined));
         let is_asked = self.arguments.family.is_elf()
             && (search.depends_on_linker(defined) || !self.arguments.wrapped.is_empty());
         let linker = match is_asked {
@@ -162,14 +165,42 @@ impl<'a> HostUnits<'a> {
             linker,
             unread,
         };
-        let roots = self.arguments.roots.iter();
-        let roots = roots
-            .chain(&self.inputs.roots)
-            .map(|root| root.as_encoded_bytes());
-        let roots = roots.chain([&b"main"[..], b"_start"]);
-        let roots: Vec<Cow<'_, [u8]>> = roots.flat_map(|name| reader.meant(name)).collect();
-        let roots = roots.iter().map(Cow::as_ref);
+        let named = self.arguments.roots.iter().chain(&self.inputs.roots);
+        let named = named.map(|root| root.as_encoded_bytes());
+        let referred: Vec<Cow<'_, [u8]>> = self
+            .roots_of_runtimes()
+            .into_iter()
+            .flat_map(|name| reader.meant(name))
+            .collect();
+        // Options name symbols as they are, whatever `--wrap` says; lld changes them, too.
+        let meant: Vec<Cow<'_, [u8]>> = match linker {
+            ElfLinker::Gnu | ElfLinker::Gold | ElfLinker::Mold => {
+                named.map(Cow::Borrowed).collect()
+            }
+            _ => named.flat_map(|name| reader.meant(name)).collect(),
+        };
+        let roots = meant.iter().chain(&referred).map(Cow::as_ref);
         search.run(linker, &files, roots, &mut reader)
+    }
+
+    /// Returns the functions that start files and runtimes call. An ELF linker's own command line has these files.
+    fn roots_of_runtimes(&self) -> Vec<&'static [u8]> {
+        let arguments = self.arguments;
+        let is_windows = matches!(arguments.family, Family::MinGw | Family::Coff);
+        let mut roots: Vec<&[u8]> = Vec::new();
+        if !arguments.relocatable {
+            roots.push(b"_start");
+        }
+        if !arguments.relocatable && (is_windows || arguments.position == Position::Driver) {
+            roots.push(b"main");
+        }
+        if is_windows {
+            roots.extend([&b"DllMain"[..], b"WinMain", b"wWinMain", b"wmain"]);
+        }
+        if arguments.mentions("-fsanitize=") && arguments.mentions("fuzzer") {
+            roots.push(b"LLVMFuzzerTestOneInput");
+        }
+        roots
     }
 
     /// Returns what the linker does with each file.

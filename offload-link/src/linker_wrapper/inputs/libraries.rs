@@ -17,8 +17,12 @@ use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::host;
 use crate::platform::{self, is_absent};
 
-/// Folders that a driver's linker searches by default.
-const DEFAULT_DIRS: &[&str] = &["/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
+/// Folders that drivers name to their linker, and that GNU ld and gold search by themselves; below each, Debian has
+/// one for each machine.
+const SYSTEM_DIRS: &[&str] = &["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
+
+/// Folders that GNU ld and gold search besides.
+const LOCAL_DIRS: &[&str] = &["/usr/local/lib64", "/usr/local/lib"];
 
 /// Folders to search: those of the command line, then those that a driver adds.
 pub(crate) struct Search {
@@ -30,17 +34,20 @@ pub(crate) struct Search {
 
 /// Returns the folders of the command line.
 fn named_dirs(arguments: &Arguments) -> Vec<PathBuf> {
-    let root = arguments.sysroot.as_deref().unwrap_or(OsStr::new(""));
+    let root = arguments.sysroot.as_deref();
     let dirs = arguments.library_dirs.iter();
-    dirs.map(|dir| match dir.as_encoded_bytes().strip_prefix(b"=") {
-        Some(rest) => {
-            let mut path = root.to_owned();
-            path.push(platform::os_string(rest.to_vec()));
-            path.into()
-        }
-        None => dir.into(),
-    })
-    .collect()
+    dirs.map(|dir| below_root(Path::new(dir), root).unwrap_or_else(|| dir.into()))
+        .collect()
+}
+
+/// Returns the path that begins with a sign for the system's root, `=` or `$SYSROOT`; `None` for others.
+pub(crate) fn below_root(path: &Path, root: Option<&OsStr>) -> Option<PathBuf> {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let rest = bytes.strip_prefix(b"=");
+    let rest = rest.or_else(|| bytes.strip_prefix(b"$SYSROOT"))?;
+    let mut whole = root.unwrap_or_default().to_owned();
+    whole.push(platform::os_string(rest.to_vec()));
+    Some(whole.into())
 }
 
 /// Returns the folders for device libraries: `LIBRARY_PATH`, then the folders of the command line.
@@ -56,24 +63,36 @@ impl Search {
     pub(crate) fn new(arguments: &Arguments) -> Self {
         let root = arguments.sysroot.as_deref().unwrap_or(OsStr::new(""));
         let mut dirs = named_dirs(arguments);
-        let named = dirs.len();
+        let of_linker = dirs.split_off(arguments.own_library_dirs);
+        let machine = host::multiarch(arguments);
+        let below_root = |folders: &[&str]| {
+            let whole = |folder: String| {
+                let mut path = root.to_owned();
+                path.push(folder);
+                PathBuf::from(path)
+            };
+            let of_machine = machine.into_iter().flat_map(|machine| {
+                let folders = folders.iter();
+                folders.map(move |folder| format!("{folder}/{machine}"))
+            });
+            let plain = folders.iter().map(|folder| (*folder).to_owned());
+            of_machine.chain(plain).map(whole).collect::<Vec<_>>()
+        };
         if arguments.position == Position::Driver {
             // gcc takes them for folders of libraries, too.
             dirs.extend(arguments.prefixes.iter().map(PathBuf::from));
             if let Some(list) = std::env::var_os("LIBRARY_PATH") {
                 dirs.extend(std::env::split_paths(&list));
             }
-            let below_root = |dir: &str| {
-                let mut path = root.to_owned();
-                path.push(dir);
-                PathBuf::from(path)
-            };
-            // Debian's folders for one machine come before the others.
-            if let Some(machine) = host::multiarch(arguments) {
-                let folders = ["/usr/local/lib", "/lib", "/usr/lib"];
-                dirs.extend(folders.map(|folder| below_root(&format!("{folder}/{machine}"))));
+            dirs.extend(below_root(SYSTEM_DIRS));
+        }
+        dirs.extend(of_linker);
+        let named = dirs.len();
+        if arguments.family == Family::Gnu {
+            dirs.extend(below_root(LOCAL_DIRS));
+            if arguments.position != Position::Driver {
+                dirs.extend(below_root(SYSTEM_DIRS));
             }
-            dirs.extend(DEFAULT_DIRS.iter().map(|dir| below_root(dir)));
         }
         if arguments.family == Family::Coff {
             // Microsoft's linkers search them after the folders of the command line.

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use crate::files::{self, Opened, open_member};
 use crate::linker_wrapper::error::{LinkError, Problem};
 use crate::linker_wrapper::inputs::blocks::{BLOCK, Blocks};
-use crate::linker_wrapper::inputs::libraries::Search;
+use crate::linker_wrapper::inputs::libraries::{Search, below_root};
 use crate::linker_wrapper::inputs::linker_script::{self, ScriptInput, is_source};
 use crate::linker_wrapper::inputs::seen::Seen;
 use crate::linker_wrapper::line::arguments::{Arguments, Item, Load, Position};
@@ -69,8 +69,20 @@ impl Scan<'_> {
             scripts: 0,
         };
         match item {
-            Item::File { path, load, .. } => match opened(path.clone())? {
-                Some((path, file)) => self.file(path, file, at(load)),
+            Item::File {
+                path,
+                load,
+                only_static,
+                ..
+            } => match opened(path.clone())? {
+                Some((path, file)) => {
+                    let only_static = *only_static;
+                    let at = FileItem {
+                        only_static,
+                        ..at(load)
+                    };
+                    self.file(path, file, at)
+                }
                 // The host linker does not find such a file, either.
                 None => {
                     self.inputs
@@ -186,6 +198,13 @@ impl Scan<'_> {
         Ok(())
     }
 
+    /// Returns the path of a file of the sysroot.
+    fn below_root(&self, path: &Path) -> PathBuf {
+        let mut whole = self.arguments.sysroot.clone().unwrap_or_default();
+        whole.push(path);
+        whole.into()
+    }
+
     /// Adds an input that a linker script names. Shared libraries have no device code to link, and every C library is a
     /// script that names one, so files that are called so are not opened.
     fn named(&mut self, script: &Path, name: ScriptInput, at: FileItem) -> Result<(), LinkError> {
@@ -198,6 +217,8 @@ impl Scan<'_> {
         }
         let found = match name {
             ScriptInput::Folder(folder) => {
+                let root = self.arguments.sysroot.as_deref();
+                let folder = below_root(&folder, root).unwrap_or(folder);
                 self.search().add(folder);
                 return Ok(());
             }
@@ -207,12 +228,16 @@ impl Scan<'_> {
             }
             ScriptInput::Library(name) => self.find(&name, at.only_static)?,
             ScriptInput::File(path) | ScriptInput::BelowRoot(path) if is_shared(&path) => None,
-            ScriptInput::BelowRoot(path) => {
-                let mut whole = self.arguments.sysroot.clone().unwrap_or_default();
-                whole.push(path);
-                opened(whole.into())?
-            }
+            ScriptInput::BelowRoot(path) => opened(self.below_root(&path))?,
             ScriptInput::File(path) | ScriptInput::Script(path) => {
+                // A script of a sysroot names files of that.
+                let root = self.arguments.sysroot.as_ref();
+                let is_inside = root.is_some_and(|root| script.starts_with(root));
+                if path.is_absolute() && is_inside {
+                    if let Some((path, file)) = opened(self.below_root(&path))? {
+                        return self.file(path, file, at);
+                    }
+                }
                 let mut exact = OsString::from(":");
                 exact.push(&path);
                 // GNU ld and lld look beside the script first.

@@ -63,6 +63,8 @@ pub(crate) struct Arguments {
     pub items: Vec<Item>,
     pub output: Option<OsString>,
     pub library_dirs: Vec<OsString>,
+    /// Number of `library_dirs` before those that a driver passes to its linker as they are (`-Wl,-L…`).
+    pub own_library_dirs: usize,
     pub sysroot: Option<OsString>,
     /// Symbols that must be defined.
     pub roots: Vec<OsString>,
@@ -104,6 +106,8 @@ pub(crate) enum Item {
         path: PathBuf,
         /// When its parts are loaded.
         load: Load,
+        /// Set if shared libraries that it names are ignored, as a linker script may.
+        only_static: bool,
         /// Set if an object before it is an object that is always linked.
         takes_objects: bool,
         token: usize,

@@ -228,7 +228,7 @@ pub(crate) const LD: &[Opt<Host>] = &[
     host(Host::PopState, &["pop-state"], Spelling::Flag),
     host(Host::Relocatable, &["r", "relocatable", "i", "Ur"], Spelling::Flag),
     host(Host::Root, &["u", "e"], Spelling::Letter),
-    host(Host::Root, &["undefined", "require-defined", "entry", "init", "fini"], Spelling::Value),
+    host(Host::Root, &["undefined", "require-defined", "entry"], Spelling::Value),
     host(Host::Format, &["b"], Spelling::Letter),
     host(Host::Format, &["format"], Spelling::Value),
     host(Host::DefSym, &["defsym"], Spelling::Value),
@@ -241,7 +241,7 @@ pub(crate) const LD: &[Opt<Host>] = &[
     host(Host::UnreadInputs, &["script", "default-script", "dT", "mri-script"], Spelling::Value),
     host(Host::Value, &["m", "z", "h", "y", "A", "F", "f", "I", "P", "R", "a", "O", "C"], Spelling::Letter),
     host(Host::Value, &[
-        "soname", "dynamic-linker", "plugin", "plugin-opt", "rpath-link", "Map", "version-script",
+        "soname", "init", "fini", "dynamic-linker", "plugin", "plugin-opt", "rpath-link", "Map", "version-script",
         "dynamic-list", "oformat", "just-symbols", "auxiliary", "filter",
         "assert", "trace-symbol", "retain-symbols-file", "section-start", "Tbss", "Tdata", "Ttext", "Ttext-segment",
         "Trodata-segment", "Tldata-segment", "hash-style", "hash-size", "dependency-file", "image-base", "sort-section",

@@ -98,6 +98,7 @@ impl Arguments {
             items: Vec::new(),
             output: None,
             library_dirs: Vec::new(),
+            own_library_dirs: 0,
             sysroot: None,
             roots: Vec::new(),
             root_pattern: None,

@@ -42,7 +42,6 @@ pub(crate) fn walk(
 struct State {
     whole: bool,
     only_static: bool,
-    all_static: bool,
     lazy: bool,
 }
 
@@ -100,6 +99,14 @@ impl Walk {
                 Position::Driver => self.driver(tokens, &text, index)?,
             };
             tokens[index].text = text;
+        }
+        // A driver puts `-static` first, wherever it stands; relocatable links load no shared libraries.
+        if self.arguments.all_static || self.arguments.relocatable {
+            for item in &mut self.arguments.items {
+                if let Item::File { only_static, .. } | Item::Library { only_static, .. } = item {
+                    *only_static = true;
+                }
+            }
         }
         self.arguments.options.ask();
         let alone = matches!(&*tokens, [token] if token.text == "--help");
@@ -236,7 +243,7 @@ impl Walk {
                     Ok(false)
                 }
                 Pending::Host(id) => {
-                    self.value(id, text.to_owned(), at);
+                    self.value(stream, id, text.to_owned(), at);
                     Ok(true)
                 }
             };
@@ -287,7 +294,7 @@ impl Walk {
                 self.arguments.compiles |= stream == Stream::Driver;
             }
             Some(FoundOption::Flag(id)) => self.flag(id),
-            Some(FoundOption::Value(id, value)) => self.value(id, value, at),
+            Some(FoundOption::Value(id, value)) => self.value(stream, id, value, at),
             Some(FoundOption::Next(Host::Xlinker)) => self.xlinker = Some(at),
             Some(FoundOption::Next(id)) => {
                 self.pending[stream as usize] = Some((Pending::Host(id), at));
@@ -369,6 +376,7 @@ impl Walk {
             false => Item::File {
                 path: PathBuf::from(text),
                 load,
+                only_static: self.state.only_static,
                 takes_objects: load != Load::Wanted && !self.has_language,
                 token,
             },
@@ -389,10 +397,7 @@ impl Walk {
             Host::WholeArchive | Host::NoWholeArchive => self.whole(id == Host::WholeArchive),
             Host::Static => self.state.only_static = true,
             Host::Dynamic => self.state.only_static = false,
-            Host::AllStatic => {
-                self.state.all_static = true;
-                self.arguments.all_static = true;
-            }
+            Host::AllStatic => self.arguments.all_static = true,
             Host::StartLib => self.state.lazy = true,
             Host::EndLib => self.state.lazy = false,
             Host::PushState => self.saved.push(self.state),
@@ -424,7 +429,7 @@ impl Walk {
         self.arguments.items.push(Item::WholeArchive(on));
     }
 
-    fn value(&mut self, id: Host, value: OsString, at: usize) {
+    fn value(&mut self, stream: Stream, id: Host, value: OsString, at: usize) {
         let arguments = &mut self.arguments;
         match id {
             Host::Output => {
@@ -432,7 +437,7 @@ impl Walk {
                 self.output_token = Some(at);
             }
             Host::Library | Host::NamedLibrary => {
-                let only_static = self.state.only_static || self.state.all_static;
+                let only_static = self.state.only_static;
                 let load = self.load();
                 self.arguments.items.push(Item::Library {
                     name: value,
@@ -444,7 +449,13 @@ impl Walk {
             }
             Host::WholeLibrary => self.input_as(&value, Load::Whole, at),
             Host::LibraryDir => {
-                arguments.library_dirs.push(value.clone());
+                let is_own = arguments.position != Position::Driver || stream == Stream::Driver;
+                let place = match is_own {
+                    true => arguments.own_library_dirs,
+                    false => arguments.library_dirs.len(),
+                };
+                arguments.own_library_dirs += usize::from(is_own);
+                arguments.library_dirs.insert(place, value.clone());
                 arguments.items.push(Item::LibraryDir(value));
             }
             Host::Sysroot => arguments.sysroot = Some(value),
