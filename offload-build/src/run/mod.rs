@@ -263,15 +263,13 @@ impl<'a> Run<'a> {
         // This build wrote its outputs after the build script started, so Cargo would run the script again.
         let outputs = made.iter().flat_map(|made| &made.outputs);
         let outputs = sorted(outputs.map(PathBuf::as_path));
-        let own = |path: &&Path| {
-            !path.starts_with(&self.out)
-                && !is_compilers(path)
-                && outputs.binary_search(path).is_err()
-        };
-        reads
-            .into_iter()
-            .filter(own)
-            .for_each(|path| environment.watch(path));
+        let is_made = |path: &&Path| outputs.binary_search(path).is_ok();
+        let is_own = |path: &&Path| path.starts_with(&self.out) || is_made(path);
+        for path in reads.into_iter().filter(|path| !is_own(path)) {
+            if !is_compilers(path) {
+                environment.watch(path);
+            }
+        }
         module
             .watched
             .iter()

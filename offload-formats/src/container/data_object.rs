@@ -3,11 +3,10 @@
 //! ELF (64 bits, little-endian): allocated, read-only content, large on request; global, hidden objects with sizes. COFF
 //! (x86-64): initialized, read-only data; external symbols. The content may be large: the caller copies it.
 
-use std::fmt;
-
 use object::{SymbolKind, elf, pe};
 
 use super::large::ImagePlacement;
+pub use super::relocatable::DataObjectError;
 use super::relocatable::{NewSymbol, RelocatableObject};
 use crate::format::pieces::{self, Embedded, Piece};
 
@@ -37,36 +36,6 @@ pub struct DataSymbol {
     /// Size in bytes; COFF has no sizes.
     pub size: u64,
 }
-
-/// Reason why an object cannot be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DataObjectError {
-    /// The content, or a number that depends on its size, does not fit in the format.
-    TooLarge {
-        /// Size of the content in bytes.
-        size: u64,
-    },
-    /// The alignment is not a power of two that the format can express.
-    Alignment {
-        /// Alignment in bytes.
-        alignment: u64,
-    },
-}
-
-impl fmt::Display for DataObjectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLarge { size } => write!(f, "{size:#x} bytes are too large for this object"),
-            Self::Alignment { alignment } => write!(
-                f,
-                "alignment {alignment:#x} is not a power of two that the object can have"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for DataObjectError {}
 
 impl DataObject<'_> {
     /// Returns the object for `host` with `content`, whose inputs keep their numbers.

@@ -16,11 +16,42 @@ mod elf;
 mod file_fields;
 
 use std::borrow::Cow;
+use std::fmt;
 
 use object::SymbolKind;
 use object::elf::{STV_DEFAULT, SymbolVisibility};
 
 use crate::format::pieces::Embedded;
+
+/// Reason why an object cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DataObjectError {
+    /// The content, or a number that depends on its size, does not fit in the format.
+    TooLarge {
+        /// Size of the content in bytes.
+        size: u64,
+    },
+    /// The alignment is not a power of two that the format can express.
+    Alignment {
+        /// Alignment in bytes.
+        alignment: u64,
+    },
+}
+
+impl fmt::Display for DataObjectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge { size } => write!(f, "{size:#x} bytes are too large for this object"),
+            Self::Alignment { alignment } => write!(
+                f,
+                "alignment {alignment:#x} is not a power of two that the object can have"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for DataObjectError {}
 
 /// A section of one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

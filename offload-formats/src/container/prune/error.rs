@@ -232,6 +232,35 @@ impl fmt::Display for PruneError {
     }
 }
 
+impl PruneProblem {
+    /// Returns the text of a problem that has no values.
+    fn text(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Format => {
+                "expected an ELF file, an archive, a bundle, an offload binary or a CUDA fat binary"
+            }
+            Self::ElfKind => "expected a 64-bit little-endian ELF file for x86-64 or AArch64",
+            Self::NoImages => {
+                "no section `.hip_fatbin`, `.nv_fatbin` or `__nv_relfatbin` with device images"
+            }
+            Self::LinkedTable => {
+                "the images of OpenMP or SYCL in a linked file are not compressed: their runtimes read them as they are"
+            }
+            Self::BundleSections => "images in sections `__CLANG_OFFLOAD_BUNDLE__…` are not pruned",
+            Self::ThinArchive => "the members of a thin archive are other files\nhint: prune these",
+            Self::ArchiveIndex => {
+                "the archive's symbol index is not in GNU's format\n\
+                 hint: create the archive with `llvm-ar --format=gnu`"
+            }
+            Self::NestedArchive => "archives in archives are not pruned",
+            Self::ManySections => "files with 65,280 sections and more are not pruned",
+            Self::NoRoom => "there is no room for another program header",
+            Self::Grew => "there is no room for the new images, which are larger than the old ones",
+            _ => return None,
+        })
+    }
+}
+
 impl fmt::Display for PruneProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -292,34 +321,7 @@ impl fmt::Display for PruneProblem {
                 "the relocation at address {address:#x} of type {kind} refers to device code"
             ),
             Self::Spans { what } => write!(f, "{what} extends over the removed pages"),
-            Self::Format => f.write_str(
-                "expected an ELF file, an archive, a bundle, an offload binary or a CUDA fat binary",
-            ),
-            Self::ElfKind => {
-                f.write_str("expected a 64-bit little-endian ELF file for x86-64 or AArch64")
-            }
-            Self::NoImages => f.write_str(
-                "no section `.hip_fatbin`, `.nv_fatbin` or `__nv_relfatbin` with device images",
-            ),
-            Self::LinkedTable => f.write_str(
-                "the images of OpenMP or SYCL in a linked file are not compressed: their runtimes read them as they are",
-            ),
-            Self::BundleSections => {
-                f.write_str("images in sections `__CLANG_OFFLOAD_BUNDLE__…` are not pruned")
-            }
-            Self::ThinArchive => f.write_str(
-                "the members of a thin archive are other files\nhint: prune these",
-            ),
-            Self::ArchiveIndex => f.write_str(
-                "the archive's symbol index is not in GNU's format\n\
-                 hint: create the archive with `llvm-ar --format=gnu`",
-            ),
-            Self::NestedArchive => f.write_str("archives in archives are not pruned"),
-            Self::ManySections => f.write_str("files with 65,280 sections and more are not pruned"),
-            Self::NoRoom => f.write_str("there is no room for another program header"),
-            Self::Grew => f.write_str(
-                "there is no room for the new images, which are larger than the old ones",
-            ),
+            other => f.write_str(other.text().unwrap_or_default()),
         }
     }
 }

@@ -4,8 +4,8 @@ use object::{SymbolKind, pe};
 
 use super::file_fields::FileFields;
 use super::{NewRelocation, NewSymbol, RelocatableObject, RelocatableSection};
-use crate::container::data_object::DataObjectError;
 use crate::container::fields::Fields;
+use crate::container::relocatable::DataObjectError;
 use crate::format::pieces::Piece;
 use crate::format::string_table::{StringTable, StringTableBuilder};
 

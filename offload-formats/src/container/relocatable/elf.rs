@@ -4,9 +4,9 @@ use object::{SymbolKind, elf};
 
 use super::file_fields::FileFields;
 use super::{NewSymbol, RelocatableObject, RelocatableSection};
-use crate::container::data_object::DataObjectError;
 use crate::container::elf::Machine;
 use crate::container::fields::{Fields, elf_header};
+use crate::container::relocatable::DataObjectError;
 use crate::format::pieces::Piece;
 use crate::format::string_table::{StringTable, StringTableBuilder};
 

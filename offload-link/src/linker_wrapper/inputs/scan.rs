@@ -258,7 +258,7 @@ impl Scan<'_> {
 }
 
 /// Returns the unit that is a whole file.
-fn whole(size: u64, kind: UnitKind, device_code: DeviceCode, bundle: bool) -> Unit {
+fn whole(size: u64, kind: UnitKind, device_code: DeviceCode) -> Unit {
     Unit {
         member: None,
         name: None,
@@ -266,11 +266,7 @@ fn whole(size: u64, kind: UnitKind, device_code: DeviceCode, bundle: bool) -> Un
         data: 0..size,
         kind,
         device_code,
-        bundle: bundle.then_some(Place {
-            outside: None,
-            range: 0..size,
-            entries: None,
-        }),
+        bundle: None,
     }
 }
 
@@ -325,7 +321,7 @@ impl Inputs {
                 bundle: false,
             } => {
                 self.note_host(kind, first, 0..size);
-                let unit = whole(size, kind, DeviceCode::None, false);
+                let unit = whole(size, kind, DeviceCode::None);
                 Some((FileKind::Object, vec![unit]))
             }
             Seen::SharedObject => Some((FileKind::SharedObject, Vec::new())),
@@ -347,7 +343,14 @@ impl Inputs {
                 return Ok(None);
             }
         };
-        let unit = |kind, device_code, bundle| whole(size, kind, device_code, bundle);
+        let unit = |kind, device_code, bundle: bool| Unit {
+            bundle: bundle.then_some(Place {
+                outside: None,
+                range: 0..size,
+                entries: None,
+            }),
+            ..whole(size, kind, device_code)
+        };
         Ok(Some(match seen {
             Seen::Archive => (FileKind::Archive, self.members(path, data)?),
             Seen::OffloadBinary => {

@@ -33,8 +33,11 @@ pub(crate) fn run(
     files: &Temporaries,
 ) -> Result<ExitStatus, LinkError> {
     let start = |command: &Command| {
-        let folder = files.existing().map(|folder| ("TMPDIR", folder));
-        process(command).envs(folder).status()
+        let mut started = process(command);
+        if let Some(folder) = files.existing() {
+            started.env("TMPDIR", folder);
+        }
+        started.status()
     };
     let result = start(command);
     if !matches!(&result, Err(error) if error.kind() == ErrorKind::ArgumentListTooLong) {
