@@ -177,7 +177,7 @@ fn registration(module: &Module, environment: &Environment) -> Result<Registrar,
     })
 }
 
-/// Tells whether `offload-link` of this version runs the last link, as far as Cargo says.
+/// Tells whether `offload-link` runs the last link, as far as Cargo says. A program of another name must be of this version.
 fn linked_by_us(environment: &Environment) -> Result<bool, Error> {
     let Some(linker) = environment.cargo("RUSTC_LINKER") else {
         return Ok(false);
