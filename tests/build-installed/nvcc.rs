@@ -27,11 +27,11 @@ fn toolkit(package: &Package, root: &str) -> Option<PathBuf> {
     for name in ["nvlink", "ptxas", "fatbinary"] {
         symlink(bin.join(name), package.at(root).join("bin").join(name)).unwrap();
     }
-    symlink(
-        bin.parent().unwrap().join("lib64"),
-        package.at(root).join("lib64"),
-    )
-    .unwrap();
+    let tree = bin.parent().unwrap();
+    symlink(tree.join("lib64"), package.at(root).join("lib64")).unwrap();
+    fs::create_dir_all(package.at(root).join("nvvm/bin")).unwrap();
+    let cicc = package.at(root).join("nvvm/bin/cicc");
+    symlink(tree.join("nvvm/bin/cicc"), cicc).unwrap();
     let (log, shim) = (package.at("starts"), format!("{root}/bin/nvcc"));
     let (log, real) = (log.display(), real.display());
     package.put(
@@ -223,6 +223,15 @@ fn compiles_again_only_what_changed() {
     assert_eq!(builds(&[]), both);
     // The same sources, the same bytes.
     assert!(images() == second);
+    // A library of its device links.
+    for name in ["lib64/libcudadevrt.a"] {
+        let line = format!(
+            "cargo::rerun-if-changed={}\n",
+            package.at("cuda").join(name).display()
+        );
+        let told = text(&script(&package).output().unwrap());
+        assert!(told.contains(&line), "{line}{told}");
+    }
 }
 
 /// nvcc adds these to each command, and what they change must be known here.

@@ -334,7 +334,10 @@ fn links_the_c_library_for_gpus_that_lies_beside_clang() {
         "{error}"
     );
     c_library(&package, &package.at("libc"));
-    text(&script(&package, None).output().unwrap());
+    let told = text(&script(&package, None).output().unwrap());
+    let library = package.at("llvm/lib/amdgcn-amd-amdhsa/libc.a");
+    let watched = format!("cargo::rerun-if-changed={}\n", library.display());
+    assert!(told.contains(&watched), "{told}");
     let (symbols, code) = listing(&image(&package, "gfx90a"));
     // The runtime on the host looks for the first.
     assert!(symbols.contains("__llvm_rpc_client"), "{symbols}");

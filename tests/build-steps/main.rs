@@ -9,3 +9,4 @@ mod support;
 
 mod launchers;
 mod rebuilds;
+mod unlisted_inputs;

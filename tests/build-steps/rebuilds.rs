@@ -9,8 +9,9 @@ use std::path::Path;
 use std::process::Command;
 use support::package::{CPU, Package, text};
 
-const OUT: &str = "target/build/pack-0123/out";
-const MANIFEST: &str = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
+pub(crate) const OUT: &str = "target/build/pack-0123/out";
+pub(crate) const MANIFEST: &str =
+    "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
 const BARE: &str = "flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
 /// Each pass includes a header of its own, and one target another.
 const HEADER: &str = "#define __global__ __attribute__((global))\n#define __device__ __attribute__((device))\n\
@@ -24,16 +25,16 @@ const HELPER: &str = "#include \"k.h\"\n__device__ int twice(int x) { return TWO
 const OPENMP: &str = "#include \"k.h\"\nint run(int x) {\n#pragma omp target map(tofrom : x)\n  x += ONE;\n  return x;\n}\n";
 
 /// A language, its keys and the targets in them; the second reads `one.h`.
-struct Case {
+pub(crate) struct Case {
     keys: &'static str,
-    targets: [&'static str; 2],
+    pub(crate) targets: [&'static str; 2],
     /// Sources, each compiled for each target.
     sources: usize,
     /// Programs named `clang` that a device link starts.
     links: usize,
 }
 
-const HIP: Case = Case {
+pub(crate) const HIP: Case = Case {
     keys: "language = \"hip\"\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\", \"gfx1100\"]\n",
     targets: ["gfx90a", "gfx1100"],
     sources: 2,
@@ -47,7 +48,7 @@ const CUDA: Case = Case {
 };
 
 impl Case {
-    fn package(&self) -> Option<Package> {
+    pub(crate) fn package(&self) -> Option<Package> {
         let package = Package::new("")?;
         if self.targets[0].starts_with("sm_") {
             support::tool("cuda", &["ptxas"])?;
@@ -65,7 +66,7 @@ impl Case {
         Some(package)
     }
 
-    fn declare(&self, package: &Package, more: &str) {
+    pub(crate) fn declare(&self, package: &Package, more: &str) {
         package.put(
             "Cargo.toml",
             &format!("{MANIFEST}{}{BARE}{more}", self.keys),
@@ -73,14 +74,14 @@ impl Case {
     }
 
     /// Compiles and device links of these targets.
-    fn all(&self, targets: &[&str]) -> (usize, BTreeSet<String>) {
+    pub(crate) fn all(&self, targets: &[&str]) -> (usize, BTreeSet<String>) {
         let count = targets.len() * (self.sources + self.links);
         (count, targets.iter().map(ToString::to_string).collect())
     }
 }
 
 /// The build script with NVIDIA's tools, where there are any.
-fn script(package: &Package) -> Command {
+pub(crate) fn script(package: &Package) -> Command {
     let mut script = package.script();
     if let Some(ptxas) = support::tool("cuda", &["ptxas"]) {
         script.env("CUDA_PATH", ptxas.ancestors().nth(2).unwrap());
@@ -89,7 +90,7 @@ fn script(package: &Package) -> Command {
 }
 
 /// Builds, and says how often a compiler was started to make something, and for which targets.
-fn made(package: &Package, script: &mut Command) -> (usize, BTreeSet<String>) {
+pub(crate) fn made(package: &Package, script: &mut Command) -> (usize, BTreeSet<String>) {
     let _ = fs::remove_file(package.at("starts"));
     text(&script.output().unwrap());
     let starts = fs::read_to_string(package.at("starts")).unwrap_or_default();
@@ -101,11 +102,11 @@ fn made(package: &Package, script: &mut Command) -> (usize, BTreeSet<String>) {
     (lines.len(), targets.map(str::to_owned).collect())
 }
 
-fn nothing() -> (usize, BTreeSet<String>) {
+pub(crate) fn nothing() -> (usize, BTreeSet<String>) {
     (0, BTreeSet::new())
 }
 
-fn image(package: &Package, target: &str) -> Vec<u8> {
+pub(crate) fn image(package: &Package, target: &str) -> Vec<u8> {
     fs::read(
         package
             .at(OUT)

@@ -247,7 +247,7 @@ pub(crate) struct Context<'a> {
     pub(crate) sdk_libraries: &'a [(String, Vec<PathBuf>)],
     /// The targets whose device runtime lacks the lock of `omp critical` (`Target::written`).
     pub(crate) without_critical_lock: &'a [String],
-    /// The folder of CUDA's device runtime, for modules that nvcc compiles.
+    /// The library of CUDA's device runtime, for modules that nvcc compiles.
     pub(crate) cuda_device_runtime: Option<&'a Path>,
     /// The number of each source in names of OpenMP's kernels, where the system has numbers.
     pub(crate) source_numbers: &'a [(PathBuf, String)],

@@ -117,7 +117,6 @@ impl Context<'_> {
         source: Option<&SourceName>,
         output: &Path,
     ) -> Result<Task, NotFound> {
-        let files = self.linked_files(target, &inputs);
         let is_object = |input: &DeviceInput| matches!(input, DeviceInput::Object(_));
         let finish = match target.triple.is_amdgpu() && inputs.iter().any(is_object) {
             true => Finish::JoinNotes,
@@ -173,7 +172,7 @@ impl Context<'_> {
                 (_, true) => linker.plan_ptx(&job, &part)?,
                 (_, false) => linker.plan(&job, &part)?.commands,
             },
-            inputs: files,
+            inputs: self.linked_files(target, &job),
             finish,
             hints: self.symbol_hints(module, target),
             ..self.task(output)
@@ -181,10 +180,20 @@ impl Context<'_> {
     }
 
     /// Returns the files whose change makes the image another one.
-    fn linked_files(&self, target: &Target, inputs: &[DeviceInput]) -> Vec<PathBuf> {
+    fn linked_files(&self, target: &Target, job: &LinkJob) -> Vec<PathBuf> {
         let of_host = self.libraries.of_host(target).iter();
         let of_host = of_host.filter_map(|library| library.path.as_deref());
-        let files = inputs.iter().map(DeviceInput::path).chain(of_host);
+        let tools = self.device_tools(target);
+        let runtime = tools.device_runtime.as_deref().ok();
+        let runtime = runtime.filter(|_| job.is_openmp_gpu() && job.needs_openmp_runtime());
+        let libraries: &[PathBuf] = match job.is_openmp_gpu() && job.has_bitcode() {
+            true => &tools.gpu_libraries,
+            false => &[],
+        };
+        let of_cuda = self.cuda_device_runtime;
+        let files = job.inputs.iter().map(DeviceInput::path).chain(of_host);
+        let files = files.chain(runtime).chain(of_cuda);
+        let files = files.chain(libraries.iter().map(PathBuf::as_path));
         files.map(Path::to_owned).collect()
     }
 

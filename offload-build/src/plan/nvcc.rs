@@ -18,7 +18,6 @@ use offload_build_core::declare::module::{Flags, ImageCompression, Module, Targe
 use offload_build_core::error::Error;
 use offload_build_core::files;
 use offload_formats::registration::HostFormat;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 const NVCC_HINT: &str = "`nvcc` makes a host function of each `__device__` function: declare those of headers `static` or \
@@ -81,7 +80,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     // The archive's member joins only if the device link took its device code, for kernels that launch kernels. It finds the
     // registration in here, under names that are then the module's own.
     let runtime = linked.as_ref().and(context.cuda_device_runtime);
-    let runtime = runtime.map(|folder| folder.join("libcudadevrt.a"));
+    let runtime = runtime.map(Path::to_owned);
     let first = [description.output.clone()].into_iter().chain(linked);
     let inputs = first.chain(objects).chain(runtime).collect();
     let mut join = context.join(&module.name, inputs, &object);
@@ -108,16 +107,13 @@ fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> T
         &context.compiler.version,
     );
     // nvcc names the library itself, but knows one folder.
-    let runtime = context.cuda_device_runtime.map(|folder| {
-        let mut search = OsString::from("-L");
-        search.push(folder);
-        search
-    });
-    let command = command.args(runtime);
+    let runtime = context.cuda_device_runtime;
+    let command = command.args(runtime.map(nvcc::search_of));
+    let inputs = objects.iter().map(PathBuf::as_path).chain(runtime);
     Task {
         title: "device link for all targets".to_owned(),
         commands: vec![command],
-        inputs: objects.to_vec(),
+        inputs: inputs.map(Path::to_owned).collect(),
         hints: SymbolHints {
             undefined: "device functions of other crates are found by clang: without `compiler`, with `register = \"deferred\"`",
             duplicate: APART_HINT,

@@ -8,6 +8,7 @@ use crate::declare::module::{ImageCompression, Target};
 use crate::files;
 use crate::installed::cuda;
 use crate::process::command::Command;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The extension of what it makes: `nvlink` takes no other, without a word.
@@ -235,23 +236,27 @@ fn level(opt_level: &str) -> &str {
     }
 }
 
-/// Returns the options with which `nvlink` links what nvcc made for code with these `flags`. The device's runtime in the
-/// folder `runtime` joins if it is called.
+/// Returns the options with which `nvlink` links what nvcc made for code with these `flags`. The library `runtime` of the
+/// device's runtime joins if it is called.
 #[must_use]
-pub fn link_options(runtime: Option<&Path>, flags: &[String]) -> Vec<std::ffi::OsString> {
+pub fn link_options(runtime: Option<&Path>, flags: &[String]) -> Vec<OsString> {
     let debug = debugs(flags).then(|| "-g".into());
     // nvcc takes lists.
     let options = nvlink_options(flags).flat_map(|options| options.split(','));
-    let runtime = runtime.map(|folder| {
-        let mut search = std::ffi::OsString::from("-L");
-        search.push(folder);
-        [search, "-lcudadevrt".into()]
-    });
+    let runtime = runtime.map(|library| [search_of(library), "-lcudadevrt".into()]);
     debug
         .into_iter()
         .chain(runtime.into_iter().flatten())
         .chain(options.map(Into::into))
         .collect()
+}
+
+/// Returns the option that makes a linker search the folder of `library`.
+#[must_use]
+pub fn search_of(library: &Path) -> OsString {
+    let mut search = OsString::from("-L");
+    search.push(library.parent().unwrap_or(Path::new(".")));
+    search
 }
 
 /// Returns whether nvlink removes the kernels and variables that no C++ of the module uses, unless an option says otherwise.
@@ -329,7 +334,7 @@ mod tests {
         let seeded = nvcc.cubin("sm_80", &compile).to_string();
         assert_eq!(seeded.matches("frandom-seed").count(), 1, "{seeded}");
         assert_eq!(link_options(None, &flags), ["-g"]);
-        let runtime = Some(Path::new("/cuda/lib64"));
+        let runtime = Some(Path::new("/cuda/lib64/libcudadevrt.a"));
         assert_eq!(link_options(runtime, &[]), ["-L/cuda/lib64", "-lcudadevrt"]);
         let own = ["-Xnvlink=-a,-b", "-O1", "--nvlink-options", "-c"].map(str::to_owned);
         assert_eq!(link_options(None, &own), ["-a", "-b", "-c"]);

@@ -43,7 +43,7 @@ pub struct Machine {
     pub sdk_libraries: Vec<(String, Vec<PathBuf>)>,
     /// The targets whose device runtime lacks the lock of `omp critical` (`Target::written`).
     pub without_critical_lock: Vec<String>,
-    /// The folder of CUDA's device runtime, for modules that nvcc compiles.
+    /// The library of CUDA's device runtime, for modules that nvcc compiles.
     pub cuda_device_runtime: Option<PathBuf>,
 }
 

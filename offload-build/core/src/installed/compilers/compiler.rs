@@ -131,10 +131,10 @@ impl Compiler {
         Ok(start.into_iter().chain(cpp).chain(["-lm".into()]).collect())
     }
 
-    /// The folders among those of `reads` whose headers change only when the compiler does. In `/usr` there are
+    /// The folders, also among those of `reads`, whose headers change only when the compiler does. In `/usr` there are
     /// packages, too.
     pub fn headers<'r>(&self, mut reads: impl Iterator<Item = &'r Path>) -> Vec<PathBuf> {
-        let own = self.llvm.iter().map(|llvm| llvm.prefix.join("lib"));
+        let own = self.llvm.iter().flat_map(Llvm::headers);
         // Every source is compiled with it; a front for nvcc lies elsewhere.
         let is_toolkits = |path: &&Path| {
             let folder = path.parent().unwrap_or(Path::new("/"));

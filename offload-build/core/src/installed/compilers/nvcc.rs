@@ -149,14 +149,13 @@ fn host_option(flag: &str) -> Option<&str> {
     }
 }
 
-/// Returns the folder of CUDA's device runtime in the tree `root` of a toolkit.
+/// Returns the library of CUDA's device runtime in the tree `root` of a toolkit.
 pub fn device_runtime(root: &Path) -> Option<PathBuf> {
     let folders = ["lib64", "lib", "lib/x64", "lib/x86_64-linux-gnu"];
-    let mut folders = folders.map(|name| root.join(name)).into_iter();
-    folders.find(|folder| {
-        let names = ["libcudadevrt.a", "cudadevrt.lib"];
-        names.iter().any(|name| folder.join(name).is_file())
-    })
+    let names = ["libcudadevrt.a", "cudadevrt.lib"];
+    let folders = folders.into_iter().map(|name| root.join(name));
+    let mut files = folders.flat_map(|folder| names.map(|name| folder.join(name)));
+    files.find(|file| file.is_file())
 }
 
 #[cfg(test)]

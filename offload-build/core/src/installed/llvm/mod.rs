@@ -131,6 +131,15 @@ impl Llvm {
             .find(|dir| machine_of(&dir.join("libomptarget.so")) == Some(machine.number))
     }
 
+    /// Returns the folders of clang's own headers. Libraries beside them are of other packages.
+    pub(in crate::installed) fn headers(&self) -> Vec<PathBuf> {
+        let folders = self.prefix.join("lib/clang").read_dir();
+        let folders = folders.into_iter().flatten().flatten();
+        folders
+            .map(|folder| folder.path().join("include"))
+            .collect()
+    }
+
     /// OpenMP's device runtime, as bitcode to be linked into every image for `processor`.
     ///
     /// LLVM 19 has one file for each processor, later releases one for each vendor, from 21 on in a folder of the GPU's triple.

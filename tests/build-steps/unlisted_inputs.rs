@@ -1,0 +1,64 @@
+//! Rebuilds after a change of files and programs that no dependency file lists.
+
+use crate::rebuilds::{MANIFEST, image, made, nothing, script};
+use crate::support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+use support::package::Package;
+
+/// Asserts that Cargo watches a file of the package.
+#[track_caller]
+fn assert_watched(told: &str, package: &Package, name: &str) {
+    let line = format!("cargo::rerun-if-changed={}\n", package.at(name).display());
+    assert!(told.contains(&line), "{line}{told}");
+}
+
+/// Makes a folder of links in the place of a link to a folder.
+fn open_link(package: &Package, name: &str) {
+    let folder = package.at(name);
+    let original = fs::read_link(&folder).unwrap();
+    fs::remove_file(&folder).unwrap();
+    fs::create_dir(&folder).unwrap();
+    for entry in fs::read_dir(original).unwrap() {
+        let entry = entry.unwrap();
+        symlink(entry.path(), folder.join(entry.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn links_again_with_another_device_runtime() {
+    let Some(package) = Package::new("") else {
+        return;
+    };
+    let keys = "language = \"openmp\"\nsources = [\"kernels/k.c\"]\ntargets = [\"gfx90a\"]\n";
+    package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
+    package.put(
+        "kernels/k.c",
+        "#include <omp.h>\nint run(int x) {\n#pragma omp target map(tofrom : x)\n  x += omp_get_team_num();\n  return x;\n}\n",
+    );
+    open_link(&package, "llvm/lib");
+    let runtime = "llvm/lib/libomptarget-amdgpu-gfx90a.bc";
+    let told = package.builds();
+    assert_watched(&told, &package, runtime);
+    assert_eq!(made(&package, &mut script(&package)), nothing());
+    let before = image(&package, "gfx90a");
+    // Another release of the runtime.
+    package.put("team.c", "int omp_get_team_num(void) { return 7; }\n");
+    let mut clang = Command::new("/usr/bin/clang-19");
+    clang.args(["--target=amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-nogpulib"]);
+    clang.args(["-O1", "-emit-llvm", "-c", "team.c", "-o", "team.bc"]);
+    support::run(clang.current_dir(package.folder.root()));
+    let mut link = Command::new("/usr/lib/llvm-19/bin/llvm-link");
+    link.args([runtime, "--override=team.bc", "-o", "new.bc"]);
+    support::run(link.current_dir(package.folder.root()));
+    fs::remove_file(package.at(runtime)).unwrap();
+    fs::rename(package.at("new.bc"), package.at(runtime)).unwrap();
+    let (starts, targets) = made(&package, &mut script(&package));
+    assert_eq!(targets, BTreeSet::from(["gfx90a".to_owned()]));
+    // The device link, and the link that joins the registration with the host code.
+    assert_eq!(starts, 2);
+    assert!(image(&package, "gfx90a") != before);
+}
