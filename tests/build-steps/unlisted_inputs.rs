@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
-use support::package::Package;
+use support::package::{Package, text};
 
 /// Asserts that Cargo watches a file of the package.
 #[track_caller]
@@ -61,4 +61,29 @@ fn links_again_with_another_device_runtime() {
     // The device link, and the link that joins the registration with the host code.
     assert_eq!(starts, 2);
     assert!(image(&package, "gfx90a") != before);
+}
+
+#[test]
+fn links_again_with_another_file_that_flags_name() {
+    let (Some(ptxas), Some(package)) = (support::tool("cuda", &["ptxas"]), Package::new("")) else {
+        return;
+    };
+    let keys = "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\ntargets = [\"sm_80\"]\n\
+        flags = [\"-nogpulib\", \"-nogpuinc\", \"-Xcuda-ptxas\", \"--options-file=ptxas.opts\"]\n";
+    package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
+    package.put(
+        "kernels/k.cu",
+        "extern \"C\" __attribute__((global)) void k(float *x) {\n  float s = 0;\n  for (int i = 0; i < 100; i++) s += x[i] * x[i + 1];\n  x[0] = s;\n}\n",
+    );
+    package.put("ptxas.opts", "--maxrregcount=255");
+    let mut script = package.script();
+    script.env("CUDA_PATH", ptxas.ancestors().nth(2).unwrap());
+    let told = text(&script.output().unwrap());
+    assert_watched(&told, &package, "ptxas.opts");
+    assert!(!told.contains("argument unused"), "{told}");
+    let before = image(&package, "sm_80");
+    package.put("ptxas.opts", "--maxrregcount=16");
+    assert!(made(&package, &mut script).0 > 0);
+    assert!(image(&package, "sm_80") != before);
+    assert_eq!(made(&package, &mut script), nothing());
 }

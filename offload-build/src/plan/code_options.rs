@@ -95,6 +95,19 @@ pub(crate) fn of_side<'f>(
     })
 }
 
+/// Returns the flags of a compile to bitcode without options of `ptxas`, which only the device link starts: clang warns of them.
+pub(crate) fn without_ptxas<'f>(
+    flags: impl Iterator<Item = &'f str>,
+) -> impl Iterator<Item = &'f str> {
+    let mut is_value = false;
+    flags.filter(move |flag| {
+        let is_option = *flag == "-Xcuda-ptxas" && !is_value;
+        let is_left_out = is_option || is_value;
+        is_value = is_option;
+        !is_left_out
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +130,13 @@ mod tests {
         let flags: Vec<String> = flags.split_whitespace().map(str::to_owned).collect();
         let found: Vec<&str> = of_assembler(&flags, "gfx1100").collect();
         assert_eq!(found, ["-mwavefrontsize64", "-mcumode"]);
+    }
+
+    #[test]
+    fn leaves_out_the_options_of_ptxas() {
+        let flags = ["-g", "-Xcuda-ptxas", "-Xcuda-ptxas", "-O2", "-Xcuda-ptxas"];
+        let found: Vec<&str> = without_ptxas(flags.into_iter()).collect();
+        assert_eq!(found, ["-g", "-O2"]);
     }
 
     #[test]

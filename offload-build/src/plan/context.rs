@@ -464,7 +464,13 @@ impl Context<'_> {
                     Side::Device(target) => Some(target.id.to_string()),
                 };
                 let flags = code_options::of_side(&own.flags, processor.as_deref());
-                flags.map(str::to_owned).collect()
+                let mut targets = module.targets.iter();
+                match targets.any(|target| target.triple.is_nvptx()) {
+                    true => code_options::without_ptxas(flags)
+                        .map(str::to_owned)
+                        .collect(),
+                    false => flags.map(str::to_owned).collect(),
+                }
             }
         };
         let has_sides = matches!(module.language, Language::Hip | Language::Cuda);

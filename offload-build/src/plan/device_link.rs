@@ -172,7 +172,7 @@ impl Context<'_> {
                 (_, true) => linker.plan_ptx(&job, &part)?,
                 (_, false) => linker.plan(&job, &part)?.commands,
             },
-            inputs: self.linked_files(target, &job),
+            inputs: self.linked_files(module, target, &job),
             finish,
             hints: self.symbol_hints(module, target),
             ..self.task(output)
@@ -180,7 +180,7 @@ impl Context<'_> {
     }
 
     /// Returns the files whose change makes the image another one.
-    fn linked_files(&self, target: &Target, job: &LinkJob) -> Vec<PathBuf> {
+    fn linked_files(&self, module: &Module, target: &Target, job: &LinkJob) -> Vec<PathBuf> {
         let of_host = self.libraries.of_host(target).iter();
         let of_host = of_host.filter_map(|library| library.path.as_deref());
         let tools = self.device_tools(target);
@@ -193,7 +193,12 @@ impl Context<'_> {
         let of_cuda = self.cuda_device_runtime;
         let files = job.inputs.iter().map(DeviceInput::path).chain(of_host);
         let files = files.chain(runtime).chain(of_cuda);
-        let files = files.chain(libraries.iter().map(PathBuf::as_path));
+        let files = files.chain(
+            libraries
+                .iter()
+                .chain(&module.named_files)
+                .map(PathBuf::as_path),
+        );
         files.map(Path::to_owned).collect()
     }
 

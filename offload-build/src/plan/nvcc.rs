@@ -109,7 +109,8 @@ fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> T
     // nvcc names the library itself, but knows one folder.
     let runtime = context.cuda_device_runtime;
     let command = command.args(runtime.map(nvcc::search_of));
-    let inputs = objects.iter().map(PathBuf::as_path).chain(runtime);
+    let inputs = objects.iter().chain(&module.named_files);
+    let inputs = inputs.map(PathBuf::as_path).chain(runtime);
     Task {
         title: "device link for all targets".to_owned(),
         commands: vec![command],
