@@ -223,14 +223,23 @@ fn compiles_again_only_what_changed() {
     assert_eq!(builds(&[]), both);
     // The same sources, the same bytes.
     assert!(images() == second);
-    // A library of its device links.
-    for name in ["lib64/libcudadevrt.a"] {
+    // Programs that nvcc starts, and what its device links read.
+    for name in ["bin/ptxas", "nvvm/bin/cicc", "lib64/libcudadevrt.a"] {
         let line = format!(
             "cargo::rerun-if-changed={}\n",
             package.at("cuda").join(name).display()
         );
         let told = text(&script(&package).output().unwrap());
         assert!(told.contains(&line), "{line}{told}");
+    }
+    for name in ["cuda/bin/ptxas", "cuda/nvvm/bin/cicc"] {
+        let real = fs::canonicalize(package.at(name)).unwrap();
+        fs::remove_file(package.at(name)).unwrap();
+        let shim = format!("#!/bin/sh\nexec '{}' \"$@\"\n", real.display());
+        package.put(name, &shim);
+        fs::set_permissions(package.at(name), fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(builds(&[]), both, "{name}");
+        assert_eq!(builds(&[]), 0, "{name}");
     }
 }
 

@@ -1,11 +1,11 @@
 //! Rebuilds after a change of files and programs that no dependency file lists.
 
-use crate::rebuilds::{MANIFEST, image, made, nothing, script};
+use crate::rebuilds::{HIP, MANIFEST, image, made, nothing, script};
 use crate::support;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 use support::package::{Package, text};
 
@@ -86,4 +86,26 @@ fn links_again_with_another_file_that_flags_name() {
     assert!(made(&package, &mut script).0 > 0);
     assert!(image(&package, "sm_80") != before);
     assert_eq!(made(&package, &mut script), nothing());
+}
+
+#[test]
+fn links_again_with_another_lld() {
+    let Some(package) = HIP.package() else {
+        return;
+    };
+    let told = text(&script(&package).output().unwrap());
+    assert_watched(&told, &package, "llvm/bin/ld.lld");
+    assert_eq!(made(&package, &mut script(&package)), nothing());
+    fs::remove_file(package.at("llvm/bin/ld.lld")).unwrap();
+    package.put(
+        "llvm/bin/ld.lld",
+        "#!/bin/sh\nexec /usr/lib/llvm-19/bin/ld.lld \"$@\"\n",
+    );
+    let executable = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(package.at("llvm/bin/ld.lld"), executable).unwrap();
+    // Only the link for each target.
+    let targets = HIP.targets.map(str::to_owned);
+    let links = (targets.len(), BTreeSet::from(targets));
+    assert_eq!(made(&package, &mut script(&package)), links);
+    assert_eq!(made(&package, &mut script(&package)), nothing());
 }

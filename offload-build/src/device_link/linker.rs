@@ -218,6 +218,13 @@ impl DeviceLinker<'_> {
             .args(behind("-Xlinker", self.linker_args))
     }
 
+    /// Returns the programs that clang starts to link `job`.
+    pub(crate) fn inner_programs(&self, job: &LinkJob) -> Vec<PathBuf> {
+        let runs_lld = job.triple.is_amdgpu() || self.foreign().contains(&LLD);
+        let lld = self.tools.lld.as_ref().ok().filter(|_| runs_lld);
+        lld.into_iter().cloned().collect()
+    }
+
     /// Checks that clang will find lld, which it runs.
     pub(crate) fn check_lld(&self) -> Result<(), NotFound> {
         match self.options.dry_run {

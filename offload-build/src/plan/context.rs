@@ -377,6 +377,7 @@ impl Context<'_> {
         Task {
             title: String::new(),
             commands: Vec::new(),
+            inner_programs: Vec::new(),
             start: Start::Plain,
             inputs: Vec::new(),
             depfile: None,

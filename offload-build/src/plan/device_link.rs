@@ -172,6 +172,10 @@ impl Context<'_> {
                 (_, true) => linker.plan_ptx(&job, &part)?,
                 (_, false) => linker.plan(&job, &part)?.commands,
             },
+            inner_programs: match self.compiler.kernel_linker(target) {
+                KernelLinker::Clang(_) => linker.inner_programs(&job),
+                KernelLinker::Lld(_) | KernelLinker::LlvmTools(_) => Vec::new(),
+            },
             inputs: self.linked_files(module, target, &job),
             finish,
             hints: self.symbol_hints(module, target),

@@ -5,7 +5,7 @@ use crate::steps::step::Step;
 use offload_build_core::declare::skipped::Skipped;
 use offload_build_core::process::command::Command;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Steps that do not wait for each other.
@@ -35,10 +35,12 @@ impl Plan {
         self.steps().filter_map(Step::artifact)
     }
 
-    /// Returns the programs that it starts, by path.
+    /// Returns the programs that it starts, and those that they start, by path.
     pub(crate) fn programs(&self) -> impl Iterator<Item = &Path> {
         let commands = self.steps().flat_map(Step::commands);
-        let programs = sorted(commands.map(Command::program));
+        let inner = self.steps().flat_map(Step::inner_programs);
+        let programs = commands.map(Command::program);
+        let programs = sorted(programs.chain(inner.map(PathBuf::as_path)));
         programs.into_iter().filter(|program| program.is_absolute())
     }
 

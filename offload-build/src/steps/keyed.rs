@@ -89,6 +89,10 @@ impl<S: Step> Step for KeyedStep<S> {
         self.0.commands()
     }
 
+    fn inner_programs(&self) -> &[PathBuf] {
+        self.0.inner_programs()
+    }
+
     fn artifact(&self) -> Option<&Path> {
         self.0.artifact()
     }

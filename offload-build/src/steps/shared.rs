@@ -33,6 +33,10 @@ impl<S: Step> Step for SharedStep<S> {
         self.step.commands()
     }
 
+    fn inner_programs(&self) -> &[PathBuf] {
+        self.step.inner_programs()
+    }
+
     fn artifact(&self) -> Option<&Path> {
         self.step.artifact()
     }

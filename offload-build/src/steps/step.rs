@@ -25,6 +25,11 @@ pub(crate) trait Step: fmt::Debug + Send + Sync {
         &[]
     }
 
+    /// Returns the programs that the commands start in turn, if they decide what is made.
+    fn inner_programs(&self) -> &[PathBuf] {
+        &[]
+    }
+
     /// Returns the library for programs that are linked elsewhere, if it writes one.
     fn artifact(&self) -> Option<&Path> {
         None

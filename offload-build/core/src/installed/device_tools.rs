@@ -30,7 +30,7 @@ pub struct DeviceTools {
     /// LLVM's tools in place of clang, for NVIDIA GPUs.
     pub llvm_tools: Option<LlvmTools>,
     pub llvm_link: Result<PathBuf, NotFound>,
-    /// lld where clang looks for it: in `PATH` or beside itself.
+    /// lld where clang looks for it: beside itself, then in `PATH`.
     pub lld: Result<PathBuf, NotFound>,
     /// clang's helper, which runs NVIDIA's tools.
     pub nvlink_wrapper: Result<PathBuf, NotFound>,
@@ -73,13 +73,11 @@ impl DeviceTools {
         let in_path = |name: &str| search.program(name);
         let foreign_cpu = foreign_cpu(target.triple, search);
         let needs_lld = target.triple.is_amdgpu() || foreign_cpu.is_some();
-        let lld = in_path("ld.lld").map_or_else(
-            || match needs_lld {
-                true => program("ld.lld"),
-                false => beside("ld.lld"),
-            },
-            Ok,
-        );
+        let lld = beside("ld.lld").or_else(|missing| match in_path("ld.lld") {
+            Some(found) => Ok(found),
+            None if needs_lld => program("ld.lld"),
+            None => Err(missing),
+        });
         let ptxas = search.cuda_program("ptxas");
         let newest_ptx = || {
             let (release, ptxas) = (llvm?.release()?, ptxas.as_ref().ok()?);

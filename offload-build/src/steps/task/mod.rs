@@ -49,6 +49,8 @@ pub(crate) struct Task {
     pub title: String,
     /// Commands, run in order.
     pub commands: Vec<Command>,
+    /// Programs that the commands start in turn, and that decide the content.
+    pub inner_programs: Vec<PathBuf>,
     /// How they are started.
     pub start: Start,
     /// Files that the commands are known to read, besides those that `depfile` names.
@@ -301,7 +303,7 @@ impl Task {
         Ok(reads)
     }
 
-    /// Returns a digest of how the output is made: commands, variables, and the compilers' identities.
+    /// Returns a digest of how the output is made: commands, variables, and the programs' identities.
     fn recipe(&self) -> String {
         let mut hash = Md5::new();
         hash.update(concat!(
@@ -316,6 +318,9 @@ impl Task {
                 "\0{command}\0{}",
                 files::identity(command.program())
             ));
+        }
+        for program in &self.inner_programs {
+            hash.update(format!("\0{}", files::identity(program)));
         }
         for joined in &self.joined {
             hash.update(format!("\0{}", joined.recipe()));
@@ -387,6 +392,10 @@ impl Step for Task {
 
     fn commands(&self) -> &[Command] {
         &self.commands
+    }
+
+    fn inner_programs(&self) -> &[PathBuf] {
+        &self.inner_programs
     }
 
     fn made(&self, reads: Vec<PathBuf>) -> Made {

@@ -32,6 +32,7 @@ impl Bench {
         Task {
             title: "k.c".into(),
             commands: vec![Command::new("/bin/sh").args(["-c", &script])],
+            inner_programs: Vec::new(),
             start: Start::Plain,
             inputs: vec![at("k.c")],
             depfile: Some(at("k.d")),

@@ -61,11 +61,26 @@ pub fn find(
     search.cuda.insert(0, root.clone());
     let version = release.or(answer.lines().next()).unwrap_or_default();
     let version = version.trim().to_owned();
+    let parts = parts(&root).filter(|part| *part != real);
     Ok(Compiler {
-        behind: host.into_iter().collect(),
+        behind: host.into_iter().chain(parts).collect(),
         sdk: Some(root),
         ..Compiler::alone(program, Family::Nvcc, search, version)
     })
+}
+
+/// Programs that nvcc starts; Debian's nvcc is a script that starts another one.
+const PROGRAMS: [&str; 6] = ["nvcc", "cicc", "cudafe++", "fatbinary", "nvlink", "ptxas"];
+
+/// Returns the installed programs that the nvcc of a toolkit starts, and its file of settings. Debian has folders of its own.
+fn parts(root: &Path) -> impl Iterator<Item = PathBuf> {
+    let folders = ["bin", "nvvm/bin", "lib/nvidia-cuda-toolkit/bin"].map(|name| root.join(name));
+    let files = folders.into_iter().flat_map(|folder| {
+        let programs = PROGRAMS.map(|name| program_in(&folder, name));
+        let settings = folder.join("nvcc.profile");
+        programs.into_iter().chain([settings])
+    });
+    files.filter(|file| file.is_file())
 }
 
 /// Variables with flags that nvcc adds to each command.
