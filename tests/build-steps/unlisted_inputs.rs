@@ -6,6 +6,7 @@ use crate::support;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 use std::process::Command;
 use support::package::{Package, text};
 
@@ -108,4 +109,38 @@ fn links_again_with_another_lld() {
     let links = (targets.len(), BTreeSet::from(targets));
     assert_eq!(made(&package, &mut script(&package)), links);
     assert_eq!(made(&package, &mut script(&package)), nothing());
+}
+
+#[test]
+fn compiles_again_what_was_replaced_by_an_older_file_meanwhile() {
+    let Some(package) = HIP.package() else {
+        return;
+    };
+    let mut script = script(&package);
+    script.env("OFFLOAD_TARGETS", "gfx1100");
+    // One source, so that no other one reads the header before.
+    let source = "#include \"k.h\"\nextern \"C\" __global__ void scale(int *x) { *x = ONE; }\n";
+    package.put("kernels/k.hip", source);
+    package.put("kernels/helper.hip", "");
+    let hour = std::time::Duration::from_secs(3600);
+    package.put("new.h", "#define ONE 3\n");
+    let new = fs::File::options().append(true).open(package.at("new.h"));
+    let past = std::time::SystemTime::now() - hour;
+    new.unwrap().set_modified(past).unwrap();
+    // Stands for a program that copies files with their times, as rsync does, while the build runs.
+    let shim = fs::read_to_string(package.at("llvm/bin/clang")).unwrap();
+    let (new, old) = (package.at("new.h"), package.at("kernels/one.h"));
+    let moves = format!(
+        "{}; status=$?\ncase \"$*\" in *k.hip*) mv '{}' '{}' 2>/dev/null;; esac\nexit $status\n",
+        shim.trim_end().replace("exec ", ""),
+        new.display(),
+        old.display()
+    );
+    package.put("llvm/bin/clang", &moves);
+    made(&package, &mut script);
+    assert!(!Path::new(&new).exists());
+    let during = image(&package, "gfx1100");
+    assert!(made(&package, &mut script).0 > 0);
+    assert!(image(&package, "gfx1100") != during);
+    assert_eq!(made(&package, &mut script), nothing());
 }

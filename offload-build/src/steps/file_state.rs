@@ -44,24 +44,13 @@ impl FileState {
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;
-            let age = |seconds: i64, nanoseconds: i64| {
-                let since = Duration::new(
-                    u64::try_from(seconds).ok()?,
-                    u32::try_from(nanoseconds).ok()?,
-                );
-                let time = SystemTime::UNIX_EPOCH.checked_add(since)?;
-                now.duration_since(time).ok()
-            };
             // Some file systems keep whole seconds, or even ones.
             let least = match data.ctime_nsec() {
                 0 => Duration::from_secs(3),
                 _ => Self::MOMENT,
             };
-            let times = [
-                (data.mtime(), data.mtime_nsec()),
-                (data.ctime(), data.ctime_nsec()),
-            ];
-            let mut ages = times.iter().map(|&(seconds, rest)| age(seconds, rest));
+            let times = [data.modified().ok(), changed(data)];
+            let mut ages = times.iter().map(|time| now.duration_since((*time)?).ok());
             ages.all(|age| age.is_some_and(|age| age > least))
         }
         #[cfg(not(unix))]
@@ -80,5 +69,21 @@ impl FileState {
 impl fmt::Display for FileState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// Returns the time of a file's last change, if the system tells it: programs set the time of the last write, and not this one.
+pub(crate) fn changed(data: &Metadata) -> Option<SystemTime> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let seconds = u64::try_from(data.ctime()).ok()?;
+        let nanoseconds = u32::try_from(data.ctime_nsec()).ok()?;
+        SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanoseconds))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = data;
+        None
     }
 }

@@ -1,6 +1,7 @@
 //! Files beside an output: its key, by which a later build recognizes it, and warnings, which Cargo forgets when a build
 //! script runs again.
 
+use crate::steps::file_state;
 use offload_build_core::files;
 use std::fs;
 use std::io;
@@ -61,8 +62,12 @@ impl KeyFiles {
     }
 }
 
-/// Tells whether a file was last written before `time`. Another one may not be the one that a step, started then, has read.
+/// Tells whether a file was last written, and put in its place, before `time`. Another one may not be the one that a step, started
+/// then, has read.
 pub(crate) fn is_older(path: &Path, time: SystemTime) -> bool {
-    let modified = fs::metadata(path).and_then(|data| data.modified());
-    modified.is_ok_and(|modified| modified < time)
+    let Ok(data) = fs::metadata(path) else {
+        return false;
+    };
+    let is_placed = file_state::changed(&data).is_none_or(|changed| changed < time);
+    is_placed && data.modified().is_ok_and(|modified| modified < time)
 }
