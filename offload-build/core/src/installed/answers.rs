@@ -1,4 +1,6 @@
 //! Answers of programs to questions about themselves, kept while they are the same programs.
+//!
+//! A file has the MD5 of the answer in its first line, then the answer.
 
 use crate::files;
 use crate::process::command::{Command, CommandError};
@@ -41,10 +43,8 @@ impl Answers {
         accepts: impl Fn(&str) -> bool,
     ) -> Result<String, CommandError> {
         let path = self.path(command);
-        match fs::read_to_string(&path) {
-            // Nothing is what earlier versions kept of a program that failed.
-            Ok(known) if !known.is_empty() && accepts(&known) => return Ok(known),
-            _ => {}
+        if let Some(known) = kept(&path).filter(|known| accepts(known)) {
+            return Ok(known);
         }
         let output = command.run()?;
         let mut text = output.stdout;
@@ -53,7 +53,7 @@ impl Answers {
         }
         text += &output.stderr;
         // What cannot be kept is asked again.
-        let _ = files::write(&path, text.as_bytes());
+        let _ = files::write(&path, format!("{}\n{text}", digest(&text)).as_bytes());
         Ok(text)
     }
 
@@ -64,6 +64,18 @@ impl Answers {
         let name = md5::hex(&hash.finalize());
         self.folder.join(name + ".txt")
     }
+}
+
+/// Returns the answer in a file: after a power cut the file may lack parts of it, or have zeros in their place.
+fn kept(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let (start, answer) = text.split_once('\n')?;
+    (start == digest(answer)).then(|| answer.to_owned())
+}
+
+/// Returns the first line of a file with `answer`.
+fn digest(answer: &str) -> String {
+    md5::hex(&Md5::digest(answer))
 }
 
 #[cfg(all(test, unix))]
@@ -109,5 +121,27 @@ mod tests {
         fs::write(answers.path(&command), "").unwrap();
         answers.to(&command).unwrap_err();
         assert_eq!(starts(), 6);
+    }
+
+    #[test]
+    fn asks_again_if_a_kept_answer_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        fs::write(&program, "#!/bin/sh\necho clang version 22.1\n").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let command = Command::new(&program);
+        let answers = Answers::below(folder.path(), "");
+        let path = answers.path(&command);
+        let answer = answers.to(&command).unwrap();
+        let good = fs::read(&path).unwrap();
+        for damaged in [
+            vec![0; good.len()],
+            good[..good.len() - 3].to_vec(),
+            answer.clone().into(),
+        ] {
+            fs::write(&path, damaged).unwrap();
+            assert_eq!(answers.to(&command).unwrap(), answer);
+            assert_eq!(fs::read(&path).unwrap(), good);
+        }
     }
 }
