@@ -755,7 +755,7 @@ fn links_the_static_runtime_of_cuda() {
     assert!(!told.contains("cargo::warning"), "{told}");
     let copy = package.at(OUT).join("offload/runtime/libcudart_static.a");
     let original = runtime.join("libcudart_static.a");
-    assert_eq!(fs::read(copy).unwrap(), fs::read(original).unwrap());
+    assert_eq!(fs::read(&copy).unwrap(), fs::read(original).unwrap());
 
     let main = "fn main() { unsafe { launch(std::ptr::null_mut()) }; }";
     let program = program(&package, &told, main, Path::new("/nowhere"));
@@ -765,6 +765,10 @@ fn links_the_static_runtime_of_cuda() {
     let log = fs::read_to_string(log).unwrap();
     assert!(log.starts_with("register 0 magic 466243b1"), "{log}");
     assert!(log.contains("\nlaunch 0 _Z5plainPif\n"), "{log}");
+    // The loader would take a copy that stays.
+    declare(&package, &format!("{PTX}{ALONE}cudart = \"none\"\n"));
+    package.builds();
+    assert!(!copy.exists());
 }
 
 #[test]

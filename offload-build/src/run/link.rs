@@ -1,8 +1,7 @@
 //! Tells Cargo what to link.
 
-use crate::out_dir::RUNTIME;
 use crate::run::prepare::Prepared;
-use crate::run::runtimes::{self, Linking};
+use crate::run::runtimes::{Linking, RuntimeFolder};
 use offload_build_core::declare::module::Module;
 use offload_build_core::environment::Environment;
 use offload_build_core::error::Error;
@@ -34,6 +33,7 @@ pub(crate) fn tell_what_to_link(
     environment: &Environment,
     out: &Path,
     finished: &[(&Module, Prepared)],
+    runtimes: &mut RuntimeFolder,
 ) -> Result<(), Error> {
     let search = |folder: &Path| {
         let folder = format!("native={}", folder.display());
@@ -65,15 +65,15 @@ pub(crate) fn tell_what_to_link(
     }
     search(out);
     let mut told: Vec<&[&str]> = Vec::new();
-    let runtimes = finished.iter();
-    let runtimes =
-        runtimes.filter_map(|(_, built)| Some((built.machine.as_ref()?.runtime.as_ref()?, built)));
-    for (runtime, built) in runtimes {
+    let called = finished.iter();
+    let called =
+        called.filter_map(|(_, built)| Some((built.machine.as_ref()?.runtime.as_ref()?, built)));
+    for (runtime, built) in called {
         if told.contains(&runtime.libraries) {
             continue;
         }
         told.push(runtime.libraries);
-        if let Some(folder) = runtime_folder(environment, out, runtime, built)? {
+        if let Some(folder) = runtime_folder(environment, out, runtime, built, runtimes)? {
             search(&folder);
         }
         for (kind, library) in runtime.linked() {
@@ -97,6 +97,7 @@ fn runtime_folder(
     out: &Path,
     runtime: &Runtime,
     built: &Prepared,
+    runtimes: &mut RuntimeFolder,
 ) -> Result<Option<PathBuf>, Error> {
     let folder = match &runtime.folder {
         Ok(folder) => folder,
@@ -114,12 +115,11 @@ fn runtime_folder(
         // Programs find DLLs in `PATH`.
         return Ok(Some(folder.clone()));
     }
-    let place = out.join(RUNTIME);
     if let LibraryForm::Static(_) = runtime.form {
         let copied = runtime.files(folder)?;
         copied.iter().for_each(|file| environment.watch(file));
-        runtimes::provide_static(&copied, &place)?;
-        return Ok(Some(place));
+        runtimes.provide_static(&copied)?;
+        return Ok(Some(runtimes.folder().to_owned()));
     }
     // What is built for another host finds nothing on this machine.
     let of_host = LOADER_FOLDERS.map(|known| format!("{known}/{}-linux-gnu", built.host.arch()));
@@ -131,7 +131,7 @@ fn runtime_folder(
         true => Linking::Copies,
         false => Linking::Scripts,
     };
-    runtimes::provide(runtime.libraries, folder, &place, how)?;
+    runtimes.provide(runtime.libraries, folder, how)?;
     if how == Linking::Copies {
         let copied = runtime.files(folder)?;
         copied.iter().for_each(|file| environment.watch(file));
@@ -139,5 +139,5 @@ fn runtime_folder(
         let rpath = format!("-Wl,-rpath,{}", folder.display());
         environment.tell("rustc-link-arg", rpath);
     }
-    Ok(Some(place))
+    Ok(Some(runtimes.folder().to_owned()))
 }

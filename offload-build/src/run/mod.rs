@@ -30,6 +30,7 @@ use offload_build_core::process::jobserver::Jobs;
 use prepare::{Prepared, prepare};
 use progress::Progress;
 use record::Record;
+use runtimes::RuntimeFolder;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -138,7 +139,9 @@ impl<'a> Run<'a> {
         let plans = finished.iter().map(|(_, built)| &built.plan);
         let artifacts = plans.flat_map(Plan::artifacts);
         clean_artifacts(&self.out, &artifacts.collect::<Vec<_>>())?;
-        tell_what_to_link(environment, &self.out, &finished)?;
+        let mut runtimes = RuntimeFolder::below(&self.out);
+        tell_what_to_link(environment, &self.out, &finished, &mut runtimes)?;
+        runtimes.remove_others()?;
         let Some((_, first)) = finished.first() else {
             return Ok(());
         };
