@@ -670,7 +670,7 @@ fn reports_device_code_of_files_that_only_the_host_linker_sees() {
     );
     project.compile("other.c", &region("other"), &[]);
     let library = format!("-L{}", project.runtime.display());
-    let message = "program: has kernels of a file that this tool did not see";
+    let message = "program: has kernels without their device code";
     // With device code of another file, and with none.
     for seen in [&["other.o"][..], &[]] {
         for unseen in UNSEEN {
@@ -755,4 +755,20 @@ fn finds_the_libraries_that_static_links_and_sysroots_have() {
     // A shared library has the symbol already, or later.
     expect(&["calls-cb.o", "libcb.so", "libcb.a"], false);
     expect(&["calls-cb.o", "libcb.a", "libcb.so"], true);
+    // But not for hidden references, and not with a version that is not the default.
+    let hidden =
+        "__attribute__((visibility(\"hidden\"))) int cb(void);\nint main(void) { return cb(); }\n";
+    plain(&project, "hidden", hidden, &[]);
+    expect(&["hidden.o", "libcb.so", "libcb.a"], true);
+    let old = "int old(void) { return 0; }\n__asm__(\".symver old,cb@V1\");\n";
+    plain(&project, "old", old, &["-g0"]);
+    project.write("versions", "V1 { global: cb; local: *; };");
+    let shared = ["-shared", "-nostdlib", "old.o", "-o", "libold.so"];
+    run(project
+        .command("cc")
+        .args(shared)
+        .arg("-Wl,--version-script=versions"));
+    expect(&["calls-cb.o", "libold.so", "libcb.a"], true);
+    let as_needed = ["-Wl,--as-needed", "libcb.so", "libcb.a"];
+    expect(&[&["main.o", "-Wl,-u,cb"][..], &as_needed].concat(), true);
 }

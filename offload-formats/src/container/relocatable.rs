@@ -3,7 +3,7 @@
 //! | part        | ELF (64 bits, little-endian)                          | COFF (x86-64)                                  |
 //! |-------------|-------------------------------------------------------|------------------------------------------------|
 //! | header      | 64 bytes                                              | 20 bytes, then 40 for each section             |
-//! | contents    | aligned like their sections                           | at multiples of 4, each before its relocations |
+//! | contents    | aligned like their sections, at most to 4096          | at multiples of 4, each before its relocations |
 //! | symbols     | local ones first                                      | in the order of definition                     |
 //! | strings     | all names of symbols                                  | names of more than 8 bytes                     |
 //! | relocations | with addends; one section for each section            | the addend is in the content                   |

@@ -83,6 +83,7 @@ fn of_elf<'d, R: ReadAt<'d>>(
 }
 
 /// Lists the global symbols that the ELF file in a range of `data` has for the dynamic linker, as a shared library does.
+/// Definitions of versions that are not the default, to which no linker leads plain references, are not among them.
 ///
 /// # Errors
 ///
@@ -91,9 +92,18 @@ pub fn dynamic_symbols<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<GlobalSymbol<'d>>, SymbolsError> {
-    let symbols = Elf::parse(data, range).and_then(|elf| elf.symbols(elf::SymbolTable::Dynamic));
-    let symbols = symbols.map_err(SymbolsError::Elf)?;
-    Ok(symbols.iter().filter_map(global).collect())
+    let symbols = Elf::parse(data, range).and_then(|elf| {
+        let versions = elf.hidden_versions()?;
+        let versions = versions.into_iter().chain(std::iter::repeat(false));
+        let symbols = elf.symbols(elf::SymbolTable::Dynamic)?;
+        let symbols = symbols.iter().zip(versions);
+        let found = symbols.filter_map(|(symbol, hidden)| {
+            let symbol = global(symbol)?;
+            (!symbol.defined || !hidden).then_some(symbol)
+        });
+        Ok(found.collect())
+    });
+    symbols.map_err(SymbolsError::Elf)
 }
 
 /// Returns a symbol of an ELF file, if other files see it.

@@ -316,7 +316,7 @@ fn define_globals(
             Global::Marker { .. } => writeln!(
                 out,
                 // Constructors of deferred objects for Windows call it, and linkers for Windows refuse weak functions of two
-                // objects.
+                // objects. GCC for Windows has no other form.
                 "#if defined(_WIN32) && defined(__clang__)\n\
                  __asm__(\".section .text,\\\"xr\\\",discard,{name}\\n.globl {name}\\n{name}:\\nret\\n.text\");\n\
                  #else\n\

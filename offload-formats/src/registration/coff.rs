@@ -455,7 +455,7 @@ impl Coff<'_> {
                     let at = self.object.append(text, &[0xc3], 16);
                     self.global(name, SymbolKind::Text, text, at);
                 }
-                // `ret`, too: constructors refer to it. Several objects of a program may define it, and linkers keep one.
+                // `ret`, too: constructors call it. Several objects of a program may define it, and linkers keep one.
                 Global::Marker { name } => {
                     let own = self.section(".text", CODE | pe::IMAGE_SCN_LNK_COMDAT, 1);
                     self.object.append(own, &[0xc3], 16);

@@ -18,7 +18,8 @@ pub enum Global<'a> {
         /// Symbol name.
         name: &'a str,
     },
-    /// A weak, hidden symbol without content, which resolves references to its name.
+    /// A symbol that resolves references to its name, and that several objects may define: weak and hidden, and on Windows a
+    /// function that only returns.
     Marker {
         /// Symbol name.
         name: &'a str,

@@ -39,12 +39,10 @@ pub enum Index {
 }
 
 impl Index {
-    /// Returns what LLVM writes for members that begin with these magics: an index if one of them is an object or bitcode.
+    /// Returns what LLVM writes for members that begin with these magics: an index if one of them is an ELF or COFF object, or bitcode.
     pub fn of(mut members: impl Iterator<Item = Magic>) -> Self {
-        let is_object = |magic| {
-            use Magic::{Bitcode, Coff, Elf, MachO, Wasm, Xcoff};
-            matches!(magic, Elf | Bitcode | Coff | MachO | Wasm | Xcoff)
-        };
+        // Objects of other formats, whose symbols are not read, need no index that says they have none.
+        let is_object = |magic| matches!(magic, Magic::Elf | Magic::Bitcode | Magic::Coff);
         match members.any(is_object) {
             true => Self::Always,
             false => Self::OfSymbols,

@@ -105,6 +105,26 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
         }
     }
 
+    /// Tells for each symbol of the dynamic table whether only references to its version lead to it; the list is empty without
+    /// versions.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the versions are not inside the file.
+    pub fn hidden_versions(&self) -> Result<Vec<bool>, ElfError> {
+        /// Bit of a version that is not the default.
+        const HIDDEN: u16 = 0x8000;
+        let mut sections = self.sections();
+        let versions = sections.find(|section| section.section_type == elf::SHT_GNU_VERSYM.0);
+        let content = versions.map(|section| self.content(&section)).transpose()?;
+        let versions = content.unwrap_or_default().chunks_exact(2);
+        let versions = versions.map(|bytes| match *bytes {
+            [first, second] => self.endian.read_u16([first, second]),
+            _ => 0,
+        });
+        Ok(versions.map(|version| version & HIDDEN != 0).collect())
+    }
+
     fn symbols_of<S: Sym<Endian = Endianness>>(
         &self,
         table: &ElfSection,

@@ -165,7 +165,7 @@ fn names_the_member_the_section_and_the_place() {
     let inner = archive(&[("fat.o", &fat)]);
     let outer = archive(&[("one", b"1"), ("inner.a", &inner)]);
     let problem = "member `inner.a`: member `fat.o`: section 4: offload binary 0: image at offset \
-                   0x1d6 with size 0x100004 runs past the end at 0x1de";
+                   0x1da with size 0x100004 runs past the end at 0x1e2";
     assert_eq!(message(&outer), problem);
     let cut = archive(&[("cut.o", &FAT[..0x100])]);
     let problem = "member `cut.o`: section header table at offset 0x2b4 with size 0x1c0 runs past \

@@ -21,7 +21,7 @@ const MOST_RELOCATIONS: usize = 0xffff;
 impl RelocatableObject<'_> {
     /// Returns the file for x86-64 in pieces.
     ///
-    /// Checksums of sections are zero: they are for COMDAT sections alone.
+    /// Checksums of sections are zero: linkers that keep any of the COMDAT sections compare none.
     ///
     /// # Errors
     ///

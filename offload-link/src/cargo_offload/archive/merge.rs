@@ -62,10 +62,7 @@ pub(super) fn run(line: &MergeLine) -> Result<(), CargoOffloadError> {
     for group in &merged.groups {
         plans.push(group.plan(&sources)?);
     }
-    let index = match merged.groups.iter().any(|group| group.host.is_some()) {
-        true => Index::Always,
-        false => Index::OfSymbols,
-    };
+    let index = Index::of(plans.iter().map(|plan| plan.host));
     let members: Vec<MemberPlan<'_>> = plans
         .iter()
         .map(|plan| MemberPlan {
@@ -249,6 +246,8 @@ struct Plan<'a> {
     name: String,
     pieces: Vec<Piece>,
     symbols: Vec<&'a [u8]>,
+    /// Format of its host part.
+    host: Magic,
 }
 
 impl MemberGroup {
@@ -304,6 +303,7 @@ impl MemberGroup {
             },
             pieces,
             symbols,
+            host: Magic::at(data, range.clone()),
         })
     }
 
@@ -321,6 +321,7 @@ impl MemberGroup {
             name: plain_name(&format!("{}.bc", self.stem)),
             pieces,
             symbols: Vec::new(),
+            host: Magic::Unknown,
         })
     }
 }

@@ -16,6 +16,7 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use offload_formats::escape::terminal;
 use serde::Deserialize;
 
 use crate::cargo_offload::error::CargoOffloadError;
@@ -86,7 +87,7 @@ pub(super) fn export(
         outputs.any(|output| output == library)
     };
     let Some(module) = record.modules.iter().find(made_it) else {
-        let text = format!("no module made `{}`", library.display());
+        let text = format!("no module made `{}`", terminal(library));
         return Err(CargoOffloadError::of(&path, text));
     };
     let own = |folder: &&PathBuf| is_own(folder, &record.package.folder, out_dir);

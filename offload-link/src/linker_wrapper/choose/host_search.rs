@@ -56,6 +56,18 @@ enum SymbolState {
     Defined,
 }
 
+/// Origin of the references to a symbol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum ReferredBy {
+    #[default]
+    Nothing,
+    /// Options: `--as-needed` counts no library for them.
+    Options,
+    Files,
+    /// A hidden reference, which no shared library satisfies.
+    Hidden,
+}
+
 /// The state of a link.
 pub(super) struct HostSearch<'a> {
     /// Numbers of the symbols that archives have.
@@ -65,6 +77,7 @@ pub(super) struct HostSearch<'a> {
     /// Units that define each symbol, in order.
     providers: Vec<Vec<usize>>,
     states: Vec<SymbolState>,
+    referred: Vec<ReferredBy>,
     /// Symbols that are undefined or common.
     wanted: BTreeSet<usize>,
     loaded: Vec<bool>,
@@ -80,6 +93,7 @@ impl<'a> HostSearch<'a> {
             listed: Vec::with_capacity(listed.len()),
             providers: Vec::new(),
             states: Vec::new(),
+            referred: Vec::new(),
             wanted: BTreeSet::new(),
         };
         for (unit, names) in listed.into_iter().enumerate() {
@@ -109,6 +123,7 @@ impl<'a> HostSearch<'a> {
         if symbol == count {
             self.providers.push(Vec::new());
             self.states.push(SymbolState::Unknown);
+            self.referred.push(ReferredBy::Nothing);
         }
         symbol
     }
@@ -137,7 +152,7 @@ impl<'a> HostSearch<'a> {
         reader: &mut impl SymbolReader<E>,
     ) -> Result<Vec<bool>, E> {
         for root in roots {
-            self.want(root);
+            self.want(root, ReferredBy::Options);
         }
         match linker {
             ElfLinker::Gnu => self.go_through(files, CommonStorage::NeedsValue, reader)?,
@@ -157,8 +172,9 @@ impl<'a> HostSearch<'a> {
     }
 
     /// Notes a reference, and returns the symbol if an archive has it.
-    fn want(&mut self, name: &[u8]) -> Option<usize> {
+    fn want(&mut self, name: &[u8], by: ReferredBy) -> Option<usize> {
         let symbol = *self.numbers.get(name)?;
+        self.referred[symbol] = self.referred[symbol].max(by);
         if self.states[symbol] == SymbolState::Unknown {
             self.set(symbol, SymbolState::Undefined);
         }
@@ -181,7 +197,7 @@ impl<'a> HostSearch<'a> {
     /// Tells whether a shared library that is read now defines the symbol: `--as-needed` drops one that defines nothing
     /// which was needed before.
     fn is_undefined(&self, symbol: usize) -> bool {
-        self.states[symbol] == SymbolState::Undefined
+        self.states[symbol] == SymbolState::Undefined && self.referred[symbol] == ReferredBy::Files
     }
 
     /// Loads a unit, and returns the symbols that it needs.
@@ -190,7 +206,11 @@ impl<'a> HostSearch<'a> {
         let mut needed = Vec::new();
         reader.unit(unit, &mut |symbols| {
             self.define(symbols);
-            needed.extend(symbols.undefined.iter().filter_map(|name| self.want(name)));
+            for name in &symbols.internal {
+                self.want(name, ReferredBy::Hidden);
+            }
+            let undefined = symbols.undefined.iter();
+            needed.extend(undefined.filter_map(|name| self.want(name, ReferredBy::Files)));
         })?;
         Ok(needed)
     }
@@ -210,7 +230,8 @@ impl<'a> HostSearch<'a> {
                     self.set(symbol, SymbolState::Defined);
                 }
             }
-            needed.extend(symbols.undefined.iter().filter_map(|name| self.want(name)));
+            let undefined = symbols.undefined.iter();
+            needed.extend(undefined.filter_map(|name| self.want(name, ReferredBy::Files)));
         });
         needed
     }
@@ -409,6 +430,7 @@ impl HostSearch<'_> {
                     let takes = |search: &Self, symbol: usize| {
                         let first = search.providers[symbol].first();
                         first.is_none_or(|first| *first >= end)
+                            && search.referred[symbol] < ReferredBy::Hidden
                     };
                     needed.extend(self.want_for_library(library, takes, reader));
                 }

@@ -17,12 +17,31 @@ use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::host;
 use crate::platform::{self, is_absent};
 
-/// Folders that drivers name to their linker, and that GNU ld and gold search by themselves; below each, Debian has
-/// one for each machine.
-const SYSTEM_DIRS: &[&str] = &["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
+/// Folders that drivers name to their linker; Debian's folders for one machine come first.
+const OF_DRIVER: Folders = Folders {
+    with_machines: &["/lib", "/usr/lib"],
+    plain: &["/lib64", "/usr/lib64", "/lib", "/usr/lib"],
+};
 
-/// Folders that GNU ld and gold search besides.
-const LOCAL_DIRS: &[&str] = &["/usr/local/lib64", "/usr/local/lib"];
+/// Folders that GNU ld and gold search after those of their command line, in Debian's order.
+const OF_LINKER: Folders = Folders {
+    with_machines: &["/usr/local/lib", "/lib", "/usr/lib"],
+    plain: &[
+        "/usr/local/lib64",
+        "/lib64",
+        "/usr/lib64",
+        "/usr/local/lib",
+        "/lib",
+        "/usr/lib",
+    ],
+};
+
+/// Folders of the system.
+struct Folders {
+    /// Those with a folder for each machine.
+    with_machines: &'static [&'static str],
+    plain: &'static [&'static str],
+}
 
 /// Folders to search: those of the command line, then those that a driver adds.
 pub(crate) struct Search {
@@ -65,17 +84,17 @@ impl Search {
         let mut dirs = named_dirs(arguments);
         let of_linker = dirs.split_off(arguments.own_library_dirs);
         let machine = host::multiarch(arguments);
-        let below_root = |folders: &[&str]| {
+        let of_system = |folders: &Folders| {
+            let of_machine = machine.into_iter().flat_map(|machine| {
+                let folders = folders.with_machines.iter();
+                folders.map(move |folder| format!("{folder}/{machine}"))
+            });
+            let plain = folders.plain.iter().map(|folder| (*folder).to_owned());
             let whole = |folder: String| {
                 let mut path = root.to_owned();
                 path.push(folder);
                 PathBuf::from(path)
             };
-            let of_machine = machine.into_iter().flat_map(|machine| {
-                let folders = folders.iter();
-                folders.map(move |folder| format!("{folder}/{machine}"))
-            });
-            let plain = folders.iter().map(|folder| (*folder).to_owned());
             of_machine.chain(plain).map(whole).collect::<Vec<_>>()
         };
         if arguments.position == Position::Driver {
@@ -84,15 +103,12 @@ impl Search {
             if let Some(list) = std::env::var_os("LIBRARY_PATH") {
                 dirs.extend(std::env::split_paths(&list));
             }
-            dirs.extend(below_root(SYSTEM_DIRS));
+            dirs.extend(of_system(&OF_DRIVER));
         }
         dirs.extend(of_linker);
         let named = dirs.len();
         if arguments.family == Family::Gnu {
-            dirs.extend(below_root(LOCAL_DIRS));
-            if arguments.position != Position::Driver {
-                dirs.extend(below_root(SYSTEM_DIRS));
-            }
+            dirs.extend(of_system(&OF_LINKER));
         }
         if arguments.family == Family::Coff {
             // Microsoft's linkers search them after the folders of the command line.

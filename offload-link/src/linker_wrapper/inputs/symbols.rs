@@ -13,6 +13,8 @@ pub(crate) struct Symbols<'d> {
     pub visible: Vec<&'d [u8]>,
     /// Undefined symbols that are not weak; archives are searched for them.
     pub undefined: Vec<&'d [u8]>,
+    /// Those undefined symbols that must be defined in the linked file itself.
+    pub internal: Vec<&'d [u8]>,
     /// Those defined symbols that are common storage; archives are searched for definitions with a value.
     pub common: Vec<&'d [u8]>,
 }
@@ -32,6 +34,7 @@ enum Standing {
     Hidden,
     Common,
     Undefined,
+    UndefinedHidden,
 }
 
 impl Names {
@@ -43,6 +46,7 @@ impl Names {
                 symbol if symbol.defined && symbol.hidden => Standing::Hidden,
                 symbol if symbol.defined => Standing::Visible,
                 symbol if symbol.weak => continue,
+                symbol if symbol.hidden => Standing::UndefinedHidden,
                 _ => Standing::Undefined,
             };
             names.bytes.extend_from_slice(symbol.name);
@@ -57,8 +61,11 @@ impl Names {
         for (end, standing) in &self.ends {
             let name = &self.bytes[start..*end];
             start = *end;
-            if *standing == Standing::Undefined {
+            if let Standing::Undefined | Standing::UndefinedHidden = standing {
                 symbols.undefined.push(name);
+                if *standing == Standing::UndefinedHidden {
+                    symbols.internal.push(name);
+                }
                 continue;
             }
             symbols.defined.push(name);

@@ -313,8 +313,8 @@ pub(crate) const CC: &[Opt<Host>] = &[
     host(Host::InputLanguage, &["x"], Spelling::Letter),
     host(Host::InputLanguage, &["-language"], Spelling::Value),
     host(Host::UnreadInputs, &["T"], Spelling::Letter),
-    host(Host::UnreadInputs, &["specs", "-specs"], Spelling::Equal),
-    host(Host::UnreadInputs, &["-config"], Spelling::Value),
+    host(Host::UnreadInputs, &["specs"], Spelling::Equal),
+    host(Host::UnreadInputs, &["-specs", "-config"], Spelling::Value),
     host(Host::Value, &["z", "I", "D", "U", "MF", "MT", "MQ", "G"], Spelling::Letter),
     host(Host::Value, &[
         "Xclang", "Xpreprocessor", "Xassembler", "Xarch_host", "Xarch_device", "Xcuda-ptxas", "Xoffload-linker", "mllvm",

@@ -127,6 +127,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, LinkError> {
         arguments,
         linker,
         inputs,
+        nested,
         tool,
         actions,
         trace,
@@ -139,6 +140,8 @@ struct HostLink<'a> {
     arguments: Arguments,
     linker: Command,
     inputs: Inputs,
+    /// Set in a child of this tool, which read the inputs.
+    nested: bool,
     tool: &'a OsStr,
     actions: Actions,
     trace: Trace,
@@ -188,7 +191,8 @@ impl HostLink<'_> {
     }
 
     fn may_load_unseen_files(&self) -> bool {
-        self.arguments.unread_inputs && tool_name(self.tool) != LLVM_NAME
+        let is_scanned = !self.nested && !self.arguments.no_link;
+        self.arguments.unread_inputs && is_scanned && tool_name(self.tool) != LLVM_NAME
     }
 
     /// Returns rpaths to runtimes, which registrations by packages call, too.

@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::io::ErrorKind::PermissionDenied;
 use std::path::Path;
 
 use offload_formats::container::elf::Elf;
@@ -45,15 +46,18 @@ pub(super) fn check(
     }
     let found = match size_of_entries(&program) {
         Ok(found) => found.unwrap_or_default(),
-        Err(problem) if is_absent(&problem) => 0,
+        // A program that nobody may read was linked, too.
+        Err(problem) if is_absent(&problem) || problem.kind() == PermissionDenied => 0,
         Err(problem) => return Err(LinkError::unopened(&program, &problem)),
     };
+    // Linker scripts may add padding.
+    let found = found.saturating_sub(EntryLayout::V19.stride() - 1);
     if found <= known.size() || found <= size_of_known(arguments, inputs, known)? {
         return Ok(None);
     }
     let reason = format!(
-        "{}: has kernels of a file that this tool did not see, and not their device code\n\
-         hint: name the file on the command line itself; `-Wl,--trace` lists the files of a link",
+        "{}: has kernels without their device code: the host linker loaded a file or archive member that this tool did not expect\n\
+         hint: `-Wl,--trace` lists what it loads; name such a file on the command line itself, or pass --should-extract=<processor>",
         terminal(&*program)
     );
     if let Some(title) = arguments.error_if_dropped() {
@@ -77,7 +81,12 @@ fn size_of_known(
         is_linked || (unit.device_code != DeviceCode::Waiting && unit.bundle.is_none())
     });
     let units: Vec<bool> = units.collect();
-    HostEntries::read(inputs, &units, arguments).map(|entries| entries.size())
+    match HostEntries::read(inputs, &units, arguments) {
+        Ok(entries) => Ok(entries.size()),
+        // Of units that register their entries, each may have another layout.
+        Err(LinkError::MixedEntries { .. }) => Ok(u64::MAX),
+        Err(problem) => Err(problem),
+    }
 }
 
 /// Returns the size of all sections of entries in bytes; `None` if the program is no ELF file.
@@ -90,6 +99,13 @@ fn size_of_entries(program: &Path) -> io::Result<Option<u64>> {
     let Ok(elf) = Elf::parse(&data, 0..size) else {
         return Ok(None);
     };
-    let sections = EntryLayout::all_sections().map(|name| elf.find(name).ok().flatten());
-    Ok(Some(sections.flatten().map(|section| section.size).sum()))
+    let Ok(names) = elf.names() else {
+        return Ok(None);
+    };
+    // mold has several sections of one name.
+    let sections = elf.sections().filter(|section| {
+        let name = names.of(section).unwrap_or_default();
+        EntryLayout::section_named(name).is_some()
+    });
+    Ok(Some(sections.map(|section| section.size).sum()))
 }

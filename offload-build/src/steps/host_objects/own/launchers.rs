@@ -14,7 +14,7 @@ use offload_formats::container::elf::{
 };
 use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::offload_entry::EntryLayout;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of functions in which compilers register kernels and variables.
 const REGISTRARS: [&str; 3] = [
@@ -28,7 +28,7 @@ const REGISTRARS: [&str; 3] = [
 const INSTRUCTION_END: i64 = 8;
 
 /// A part of an object that refers to others as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     /// A COMDAT group, by its number.
     Group(usize),
@@ -54,29 +54,31 @@ pub(super) fn find(
         let name = std::str::from_utf8(symbol.name);
         is_of_module(symbol.name) || name.is_ok_and(|name| own.contains(name))
     };
+    let defined = (0..).zip(symbols);
+    let defined = defined.filter(|(_, symbol)| symbol.place != SymbolPlace::Undefined);
+    let mut found: BTreeSet<Part> = defined
+        .filter(|(_, symbol)| is_own(symbol))
+        .filter_map(|(index, _)| object.part(index))
+        .collect();
     let references = object.references(file)?;
-    let mut next = references.registered;
-    let of_module = (0..).zip(symbols).filter(|(_, symbol)| is_own(symbol));
-    next.extend(of_module.filter_map(|(index, _)| object.part(index)));
-    let mut found = vec![false; object.parts_count()];
+    found.extend(&references.registered);
+    let mut next: Vec<Part> = found.iter().copied().collect();
     while let Some(part) = next.pop() {
-        let number = object.number(part);
-        if !std::mem::replace(&mut found[number], true) {
-            next.extend(&references.users[number]);
+        for user in references.users.get(&part).into_iter().flatten() {
+            if found.insert(*user) {
+                next.push(*user);
+            }
         }
     }
-    let guards = symbols
-        .iter()
-        .filter_map(|symbol| symbol.name.strip_prefix(b"_ZGV"));
-    let guards: Vec<&[u8]> = guards.collect();
+    let names: BTreeSet<&[u8]> = symbols.iter().map(|symbol| symbol.name).collect();
     // What stands for a device variable is registered by its address, so it is the module's own as well.
     let is_registered = |index: &u32| references.symbols.contains(index);
     let is_separate = |(index, symbol): &(u32, &ElfSymbol<'_>)| {
         let part = object.part(*index);
         matches!(part, Some(Part::Group(_)))
-            && part.is_some_and(|part| found[object.number(part)])
+            && part.is_some_and(|part| found.contains(&part))
             && symbol.binding == Binding::Weak
-            && (symbol.is_function() || object.is_constant(symbol, &guards) || is_registered(index))
+            && (symbol.is_function() || object.is_constant(symbol, &names) || is_registered(index))
             && !is_own(symbol)
     };
     let separate = (0..).zip(symbols).filter(is_separate);
@@ -98,16 +100,16 @@ fn contains(name: &[u8], part: &str) -> bool {
 struct Object<'o> {
     symbols: &'o [ElfSymbol<'o>],
     sections: Vec<ElfSection>,
-    /// Number of the COMDAT group of each section.
-    groups: Vec<Option<usize>>,
+    /// Number of the COMDAT group of a section.
+    groups: BTreeMap<u32, usize>,
     /// Symbols with a size in each section, with the offsets of their start and end.
-    places: Vec<Places>,
+    places: BTreeMap<u32, Places>,
     /// Indices of the functions that register kernels.
-    registrars: Vec<u32>,
+    registrars: BTreeSet<u32>,
 }
 
 /// Symbols of a section by start, each with the largest end up to it.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Places(Vec<(u64, u64, u64, u32)>);
 
 impl Places {
@@ -125,12 +127,12 @@ impl Places {
 /// References in an object.
 #[derive(Default)]
 struct References {
-    /// The parts that refer to each part, by its number. Those of unique symbols do not count.
-    users: Vec<Vec<Part>>,
+    /// The parts that refer to a part. Those of unique symbols do not count.
+    users: BTreeMap<Part, BTreeSet<Part>>,
     /// The parts whose addresses the runtime knows: what offload entries and registrars refer to.
-    registered: Vec<Part>,
+    registered: BTreeSet<Part>,
     /// Indices of the symbols that registrars refer to.
-    symbols: Vec<u32>,
+    symbols: BTreeSet<u32>,
 }
 
 impl<'o> Object<'o> {
@@ -138,29 +140,23 @@ impl<'o> Object<'o> {
         file: &Elf<'_, &ReadCache>,
         symbols: &'o [ElfSymbol<'o>],
     ) -> Result<Self, ElfWriteError> {
-        let sections: Vec<ElfSection> = file.sections().collect();
-        let mut groups = vec![None; sections.len()];
+        let mut groups = BTreeMap::new();
         for (number, group) in file.comdat_groups()?.into_iter().enumerate() {
-            for member in group.members {
-                if let Some(place) = groups.get_mut(member as usize) {
-                    *place = Some(number);
-                }
-            }
+            groups.extend(group.members.into_iter().map(|member| (member, number)));
         }
-        let mut places = vec![Places::default(); sections.len()];
-        let mut registrars = Vec::new();
+        let mut places: BTreeMap<u32, Places> = BTreeMap::new();
+        let mut registrars = BTreeSet::new();
         for (index, symbol) in (0..).zip(symbols) {
             if REGISTRARS.iter().any(|part| contains(symbol.name, part)) {
-                registrars.push(index);
+                registrars.insert(index);
             }
             if let (SymbolPlace::Section(section), 1..) = (symbol.place, symbol.size) {
                 let end = symbol.value.saturating_add(symbol.size);
-                if let Some(places) = places.get_mut(section as usize) {
-                    places.0.push((symbol.value, end, end, index));
-                }
+                let places = places.entry(section).or_default();
+                places.0.push((symbol.value, end, end, index));
             }
         }
-        for places in &mut places {
+        for places in places.values_mut() {
             places.0.sort_unstable();
             let mut largest = 0;
             for (_, end, up_to, _) in &mut places.0 {
@@ -170,7 +166,7 @@ impl<'o> Object<'o> {
         }
         Ok(Self {
             symbols,
-            sections,
+            sections: file.sections().collect(),
             groups,
             places,
             registrars,
@@ -189,28 +185,13 @@ impl<'o> Object<'o> {
         self.section(section).is_some_and(ElfSection::executable)
     }
 
-    /// Returns the number of a part: those of sections come first, then those of groups, which are sections, too, and of symbols.
-    fn number(&self, part: Part) -> usize {
-        let count = self.sections.len();
-        match part {
-            Part::Code(section) => section as usize,
-            Part::Unnamed(section) => count + section as usize,
-            Part::Group(number) => 2 * count + number,
-            Part::Variable(symbol) | Part::Unique(symbol) => 3 * count + symbol as usize,
-        }
-    }
-
-    fn parts_count(&self) -> usize {
-        3 * self.sections.len() + self.symbols.len()
-    }
-
     /// Returns the part that a defined symbol is in.
     fn part(&self, index: u32) -> Option<Part> {
         let symbol = self.symbol(index)?;
         let SymbolPlace::Section(section) = symbol.place else {
             return None;
         };
-        Some(match self.groups.get(section as usize)? {
+        Some(match self.groups.get(&section) {
             Some(group) => Part::Group(*group),
             None if symbol.binding != Binding::Local => Part::Unique(index),
             None if self.is_executable(section) => Part::Code(section),
@@ -221,10 +202,10 @@ impl<'o> Object<'o> {
 
     /// Returns the parts that may contain one of the bytes from `start` to `last` of a section.
     fn parts(&self, section: u32, start: u64, last: u64) -> Vec<Part> {
-        if let Some(Some(group)) = self.groups.get(section as usize) {
+        if let Some(group) = self.groups.get(&section) {
             return vec![Part::Group(*group)];
         }
-        let places = self.places.get(section as usize);
+        let places = self.places.get(&section);
         let symbols = places.map(|places| places.overlapping(start, last));
         let parts = symbols.into_iter().flatten();
         let parts: Vec<Part> = parts.filter_map(|symbol| self.part(symbol)).collect();
@@ -254,10 +235,7 @@ impl<'o> Object<'o> {
     /// Reads what refers to what.
     fn references(&self, file: &Elf<'_, &ReadCache>) -> Result<References, ElfWriteError> {
         let names = file.names()?;
-        let mut references = References {
-            users: vec![Vec::new(); self.parts_count()],
-            ..References::default()
-        };
+        let mut references = References::default();
         for table in &self.sections {
             let Some(section) = self.section(table.info) else {
                 continue;
@@ -282,12 +260,12 @@ impl<'o> Object<'o> {
                     references
                         .registered
                         .extend(targets.iter().filter(is_named));
-                    references.symbols.push(relocation.symbol);
+                    references.symbols.insert(relocation.symbol);
                 }
                 let sources = self.parts(section.index, at, at);
                 let is_reached = |part: &&Part| !matches!(part, Part::Unique(_));
                 for target in targets {
-                    let users = &mut references.users[self.number(target)];
+                    let users = references.users.entry(target).or_default();
                     users.extend(sources.iter().filter(is_reached));
                 }
             }
@@ -297,7 +275,7 @@ impl<'o> Object<'o> {
 
     /// Returns true for a place in a function that registers kernels.
     fn is_registrar(&self, section: u32, offset: u64) -> bool {
-        let places = self.places.get(section as usize);
+        let places = self.places.get(&section);
         let places = places.filter(|_| !self.registrars.is_empty());
         let symbols = places.map(|places| places.overlapping(offset, offset));
         let mut symbols = symbols.into_iter().flatten();
@@ -305,16 +283,17 @@ impl<'o> Object<'o> {
     }
 
     /// Returns true for a variable with a value in the file that no function sets when it first runs, such as a virtual
-    /// table. `guards` are the names of variables that such functions guard, mangled, after `_Z`.
-    fn is_constant(&self, symbol: &ElfSymbol<'_>, guards: &[&[u8]]) -> bool {
+    /// table. `names` are those of all symbols.
+    fn is_constant(&self, symbol: &ElfSymbol<'_>, names: &BTreeSet<&[u8]>) -> bool {
         let SymbolPlace::Section(section) = symbol.place else {
             return false;
         };
         let name = symbol.name.strip_prefix(b"_Z");
+        let guard = name.map(|name| [b"_ZGV", name].concat());
         symbol.is_object()
             && self
                 .section(section)
                 .is_some_and(|section| !section.zeroed())
-            && !name.is_some_and(|name| guards.contains(&name))
+            && !guard.is_some_and(|guard| names.contains(&guard[..]))
     }
 }
