@@ -168,8 +168,8 @@ fn names_the_member_the_section_and_the_place() {
                    0x1da with size 0x100004 runs past the end at 0x1e2";
     assert_eq!(message(&outer), problem);
     let cut = archive(&[("cut.o", &FAT[..0x100])]);
-    let problem = "member `cut.o`: section header table at offset 0x2b4 with size 0x1c0 runs past \
-                   the end at 0x184";
+    let problem = "member `cut.o`: section header table at offset 0x2b8 with size 0x1c0 runs past \
+                   the end at 0x188";
     assert_eq!(message(&cut), problem);
     assert_eq!(
         message(THIN),
