@@ -352,9 +352,9 @@ fn writes_archives_that_ar_and_llvm_ar_write() {
             })
             .collect();
         let ours = write(&members);
-        // An index without symbols is of 4 bytes by GNU and of 8 by LLVM.
+        // An index without symbols is of 4 bytes by GNU and of 8 by LLVM, and here.
         let symbols = chosen.iter().any(|(_, symbols)| !symbols.is_empty());
-        for program in [Some(&ar), Some(&llvm_ar).filter(|_| symbols)]
+        for program in [Some(&ar).filter(|_| symbols), Some(&llvm_ar)]
             .into_iter()
             .flatten()
         {
