@@ -62,10 +62,10 @@ struct FileItem {
 
 impl Scan<'_> {
     fn item(&mut self, index: usize, item: &Item) -> Result<(), LinkError> {
-        let at = |load: &Load| FileItem {
+        let at = |load: &Load, only_static: &bool| FileItem {
             index,
             load: *load,
-            only_static: false,
+            only_static: *only_static,
             scripts: 0,
         };
         match item {
@@ -75,14 +75,7 @@ impl Scan<'_> {
                 only_static,
                 ..
             } => match opened(path.clone())? {
-                Some((path, file)) => {
-                    let only_static = *only_static;
-                    let at = FileItem {
-                        only_static,
-                        ..at(load)
-                    };
-                    self.file(path, file, at)
-                }
+                Some((path, file)) => self.file(path, file, at(load, only_static)),
                 // The host linker does not find such a file, either.
                 None => {
                     self.inputs
@@ -98,14 +91,7 @@ impl Scan<'_> {
                 by_letter,
                 ..
             } => match self.find(name, *only_static)? {
-                Some((path, file)) => {
-                    let only_static = *only_static;
-                    let at = FileItem {
-                        only_static,
-                        ..at(load)
-                    };
-                    self.file(path, file, at)
-                }
+                Some((path, file)) => self.file(path, file, at(load, only_static)),
                 None => {
                     let text = format!("-l{}", terminal(name.as_os_str()));
                     self.inputs.missing.push(text);
