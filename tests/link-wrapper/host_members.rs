@@ -726,7 +726,7 @@ fn finds_the_libraries_that_static_links_and_sysroots_have() {
             .args(args)
             .args(undefined)
             .args(["--dry-run", "--report=text:report.txt"]));
-        // There is none if no file has device code.
+        // Without device code, the tool writes no report.
         let report = fs::read_to_string(project.path("report.txt")).unwrap_or_default();
         let mut lines = report.lines();
         let is_linked =

@@ -29,7 +29,7 @@ use crate::format::pieces::Embedded;
 pub enum DataObjectError {
     /// The content, or a number that depends on its size, does not fit in the format.
     TooLarge {
-        /// Size of the content in bytes.
+        /// That number: usually the size of the content in bytes.
         size: u64,
     },
     /// The alignment is not a power of two that the format can express.

@@ -36,7 +36,7 @@ impl<'d, R: ReadAt<'d>> Iterator for FatbinWalk<'d, R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let end = self.cursor.end();
-        // Mostly there is no padding, or only up to the next multiple of 8.
+        // Fat binaries follow each other directly, or at the next multiple of 8.
         let start = self.cursor.after_zeros(8);
         if start >= end {
             self.cursor = self.cursor.at(end);
