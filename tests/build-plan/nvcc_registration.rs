@@ -51,10 +51,10 @@ fn package(end: &str) -> Option<Package> {
 }
 
 /// The folder of a `libcudart.so` that writes down what it is told.
-fn runtime(package: &Package) -> PathBuf {
+fn runtime(package: &Package, compiler: &Path) -> PathBuf {
     package.put("runtime/runtime.c", RUNTIME);
     let folder = package.at("runtime");
-    let mut command = Command::new("cc");
+    let mut command = Command::new(compiler);
     command
         .args(["-w", "-shared", "-fPIC", "-DPREFIX=cuda", "-DALIGNMENT=1"])
         .args(["runtime.c", "-o", "libcudart.so"])
@@ -65,10 +65,14 @@ fn runtime(package: &Package) -> PathBuf {
 
 /// What a program tells that runtime, without what nvcc puts before the names of a file's own kernels.
 fn told(program: &Path, runtime: &Path) -> Vec<String> {
-    let log = program.with_extension("log");
     let mut command = Command::new(program);
-    command.env("GPU_LOG", &log).env("LD_LIBRARY_PATH", runtime);
-    support::run(&mut command);
+    command.env("LD_LIBRARY_PATH", runtime);
+    told_by(&mut command, &program.with_extension("log"))
+}
+
+/// What the program of `command` tells it.
+fn told_by(command: &mut Command, log: &Path) -> Vec<String> {
+    support::run(command.env("GPU_LOG", log));
     let lines = fs::read_to_string(log).unwrap();
     let word = |word: &str| match word.split_once("__nv_static_") {
         Some((_, rest)) => rest[rest.find("__Z").unwrap() + 1..].to_owned(),
@@ -118,7 +122,7 @@ fn registers_each_module_once_as_nvcc_does() {
     let (Some(first), Some(second)) = (package("first"), package("second")) else {
         return;
     };
-    let runtime = runtime(&first);
+    let runtime = runtime(&first, Path::new("cc"));
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut command = Command::new(rustc);
     command
@@ -205,6 +209,92 @@ fn registers_each_module_once_as_nvcc_does() {
             numbers.iter().all(|number| *number == numbers[0]),
             "{told:?}"
         );
+    }
+}
+
+/// Under qemu, what nvcc's own objects for this machine tell it.
+#[test]
+fn registers_in_programs_for_another_processor() {
+    const HOST: &str = "aarch64-unknown-linux-gnu";
+    let tool = |names: &[&str]| support::tool("qemu", names);
+    let (Some(qemu), Some(cc), Some(cpp)) = (
+        tool(&["qemu-aarch64", "qemu-aarch64-static"]),
+        tool(&["aarch64-linux-gnu-gcc"]),
+        tool(&["aarch64-linux-gnu-g++"]),
+    ) else {
+        return;
+    };
+    let (Some(nvcc), Some(package)) = (support::tool("cuda", &["nvcc"]), package("end")) else {
+        return;
+    };
+    let libraries = runtime(&package, &cc);
+    let script = || {
+        let mut script = package.script();
+        script
+            .env("OFFLOAD_COMPILER", &nvcc)
+            .env("TARGET", HOST)
+            .env("LIBRARY_PATH", &libraries)
+            .env("PATH", std::env::var_os("PATH").unwrap());
+        script
+    };
+    let told = |main: &str| {
+        package.put("main.c", main);
+        let directives = text(&script().output().unwrap());
+        assert!(!directives.contains("cargo::warning"), "{directives}");
+        let library = package.files();
+        let library = library.iter().find(|name| name.ends_with("_offload.a"));
+        let mut link = Command::new(&cpp);
+        link.args(["-x", "c", "main.c", "-x", "none", "-o", "main"])
+            .args(["-Wl,--whole-archive", library.unwrap()])
+            .args(["-Wl,--no-whole-archive", "-Lruntime", "-lcudart"])
+            .current_dir(package.folder.root());
+        support::run(&mut link);
+        let mut program = Command::new(&qemu);
+        program
+            .args(["-L", "/usr/aarch64-linux-gnu", "-E"])
+            .arg(format!("LD_LIBRARY_PATH={}", libraries.display()))
+            .arg(package.at("main"));
+        let mut lines = told_by(&mut program, &package.at("main.log"));
+        lines.sort();
+        lines
+    };
+    let both = "void launch_end(int *), help_end(int *);\nint main(void) { launch_end(0); help_end(0); return 0; }\n";
+    let of_cross = told(both);
+    runtime(&package, Path::new("cc"));
+    let mut of_nvcc = theirs(&nvcc, &package, &libraries);
+    of_nvcc.sort();
+    assert_eq!(of_cross, of_nvcc);
+
+    // Each source for itself. The variable of the crate `cc` names the compiler.
+    runtime(&package, &cc);
+    fs::remove_file(package.at("kernels/helper.cu")).unwrap();
+    package.put(
+        "kernels/k.cu",
+        "__global__ void plain(int *x) { *x = 1; }\nextern \"C\" void launch(int *x) { plain<<<1, 1>>>(x); }\n",
+    );
+    let manifest = fs::read_to_string(package.at("Cargo.toml")).unwrap();
+    package.put("Cargo.toml", &manifest.replace("rdc = true", "rdc = false"));
+    let lines = told("void launch(int *);\nint main(void) { launch(0); return 0; }\n");
+    assert!(
+        lines.contains(&"launch 0 _Z5plainPi".to_owned()),
+        "{lines:?}"
+    );
+    let error = package.fails(script().env(format!("CXX_{}", HOST.replace('-', "_")), "none-g++"));
+    let expected = "module `kernels`: `none-g++` not found (searched: PATH)";
+    let hint = "(Debian: `apt install g++-aarch64-linux-gnu`)";
+    assert!(error.contains(expected) && error.contains(hint), "{error}");
+    for (host, expected) in [
+        (
+            "x86_64-unknown-linux-musl",
+            "host code is not supported for static programs of `x86_64-unknown-linux-musl`",
+        ),
+        (
+            "x86_64-pc-windows-gnu",
+            "module `kernels`: host code for `x86_64-pc-windows-gnu` is not supported with `nvcc`",
+        ),
+    ] {
+        let error = package.fails(script().env("TARGET", host));
+        assert!(error.starts_with(expected), "{error}");
     }
 }
 

@@ -23,12 +23,13 @@ impl Context<'_> {
     /// Plans one relocatable object: first the object that registers the images, then the host objects.
     pub(crate) fn join(&self, module: &str, inputs: Vec<PathBuf>, object: &Path) -> Task {
         // hipcc links HIP's runtime, and nvcc NVIDIA's; there the host's compiler is the system's.
-        let llvm = self.compiler.llvm.as_ref();
-        let mut link = match llvm {
-            Some(llvm) => Command::new(&llvm.clang).arg("--no-default-config"),
-            None => Command::new("cc"),
+        let (llvm, other) = (&self.compiler.llvm, &self.compiler.host_compiler);
+        let mut link = match (llvm, other) {
+            (Some(llvm), _) => Command::new(&llvm.clang).arg("--no-default-config"),
+            (None, Some(other)) => Command::new(&other.program),
+            (None, None) => Command::new("cc"),
         };
-        if self.host.is_cross {
+        if llvm.is_some() && self.host.is_cross {
             let target = self.host.clang_target();
             link = link.args(target.map(|target| format!("--target={target}")));
             // Without it clang takes the linker for that host when there is one, otherwise this machine's.

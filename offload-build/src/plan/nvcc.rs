@@ -23,6 +23,9 @@ use std::path::{Path, PathBuf};
 const NVCC_HINT: &str = "`nvcc` makes a host function of each `__device__` function: declare those of headers `static` or \
     `inline`";
 
+const HOST_RUNTIME_HINT: &str = "kernels that launch kernels need CUDA's device runtime for the host: install NVIDIA's package for \
+    cross builds, such as `cuda-cross-sbsa`, whose `libcudadevrt.a` is in the toolkit's `targets/sbsa-linux/lib`";
+
 /// Plans a module, which has an image for each of its targets.
 pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<Target>), Error> {
     let host = check(module, context)?;
@@ -108,7 +111,13 @@ fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> T
     );
     // nvcc names the library itself, but knows one folder.
     let runtime = context.cuda_device_runtime;
-    let command = command.args(runtime.map(nvcc::search_of));
+    let of_this_machine = context.compiler.host_compiler.is_none();
+    let command = command
+        .args(match runtime {
+            Some(library) => Some(nvcc::search_of(library)),
+            None => (!of_this_machine).then(|| "-cudadevrt=none".into()),
+        })
+        .args(other_host(context));
     let inputs = objects.iter().chain(&module.named_files);
     let inputs = inputs.map(PathBuf::as_path).chain(runtime);
     Task {
@@ -118,11 +127,20 @@ fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> T
         hints: SymbolHints {
             undefined: "device functions of other crates are found by clang: without `compiler`, with `register = \"deferred\"`",
             duplicate: APART_HINT,
-            others: &[("__cudaCDP2", RUNTIME_HINT)],
+            others: match of_this_machine {
+                true => &[("__cudaCDP2", RUNTIME_HINT)],
+                false => &[("__cudaCDP2", HOST_RUNTIME_HINT)],
+            },
             ..SymbolHints::default()
         },
         ..context.task(&output)
     }
+}
+
+/// The option for another host.
+fn other_host(context: &Context<'_>) -> Option<String> {
+    let compiler = context.compiler.host_compiler.as_ref();
+    compiler.map(nvcc::other_host)
 }
 
 /// Plans the objects of all sources, with device code for all targets.
@@ -150,6 +168,7 @@ fn compiles(module: &Module, context: &Context<'_>) -> (Stage, Vec<PathBuf>) {
                     version: &context.compiler.version,
                 };
                 nvcc.object(&module.targets, device_level, module.compress, compile)
+                    .args(other_host(context))
             },
         )));
         objects.push(output);
@@ -161,10 +180,10 @@ fn compiles(module: &Module, context: &Context<'_>) -> (Stage, Vec<PathBuf>) {
 fn check(module: &Module, context: &Context<'_>) -> Result<HostFormat, Error> {
     let name = &module.name;
     let hint = "hint: remove `compiler` to use clang, which supports this";
-    let machine = context.host.machine().filter(|_| !context.host.is_cross);
-    let Some(machine) = machine else {
+    let host = context.host.objects()?;
+    let HostFormat::Elf(_) = host else {
         return Err(Error::new(format_args!(
-            "module `{name}`: host code for `{}` is not supported with `nvcc` here\n{hint}",
+            "module `{name}`: host code for `{}` is not supported with `nvcc`\n{hint}",
             context.host.triple
         )));
     };
@@ -204,5 +223,5 @@ fn check(module: &Module, context: &Context<'_>) -> Result<HostFormat, Error> {
             target.written
         )));
     }
-    Ok(HostFormat::Elf(machine))
+    Ok(host)
 }

@@ -6,6 +6,7 @@
 use crate::compile::clang::{Compile, depfile};
 use crate::declare::module::{ImageCompression, Target};
 use crate::files;
+use crate::installed::compilers::HostCompiler;
 use crate::installed::cuda;
 use crate::process::command::Command;
 use std::ffi::OsString;
@@ -249,6 +250,12 @@ pub fn link_options(runtime: Option<&Path>, flags: &[String]) -> Vec<OsString> {
         .chain(runtime.into_iter().flatten())
         .chain(options.map(Into::into))
         .collect()
+}
+
+/// Returns the option that has nvcc compile for the host of `compiler`, with the toolkit's files for that host.
+#[must_use]
+pub fn other_host(compiler: &HostCompiler) -> String {
+    format!("-ccbin={}", compiler.name)
 }
 
 /// Returns the option that makes a linker search the folder of `library`.

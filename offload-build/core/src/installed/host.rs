@@ -144,6 +144,23 @@ impl Host {
         }
     }
 
+    /// Returns the compiler of C++ for this host in a cross build, as users of the crate `cc` name it: by a variable, else GCC's
+    /// usual name, such as `aarch64-linux-gnu-g++`.
+    pub fn cpp_compiler(&self, environment: &Environment) -> String {
+        let names = [self.triple.clone(), self.triple.replace('-', "_")];
+        let mut named = names
+            .iter()
+            .filter_map(|triple| environment.variable(&format!("CXX_{triple}")));
+        named.next().unwrap_or_else(|| {
+            let parts: Vec<&str> = self.triple.split('-').collect();
+            let prefix = match parts[..] {
+                [arch, _vendor, system, abi] => [arch, system, abi].join("-"),
+                _ => parts.join("-"),
+            };
+            format!("{prefix}-g++")
+        })
+    }
+
     /// The processor of ELF objects, where those are supported.
     pub fn machine(&self) -> Option<Machine> {
         self.machine
@@ -452,6 +469,42 @@ mod tests {
         let library = |triple| host(triple, "").import_libraries("amdhip64");
         assert_eq!(library(msvc), ["amdhip64.lib"]);
         assert_eq!(library(gnu), ["libamdhip64.dll.a", "amdhip64.lib"]);
+    }
+
+    #[test]
+    fn names_the_compiler_of_a_cross_build() {
+        for (triple, variable, named, expected) in [
+            (
+                "aarch64-unknown-linux-gnu",
+                "CXX",
+                "clang++",
+                "aarch64-linux-gnu-g++",
+            ),
+            (
+                "x86_64-unknown-linux-gnu",
+                "CXX_x86_64_unknown_linux_gnu",
+                "g++-14",
+                "g++-14",
+            ),
+            (
+                "aarch64-unknown-linux-gnu",
+                "CXX_aarch64-unknown-linux-gnu",
+                "my-g++",
+                "my-g++",
+            ),
+            (
+                "aarch64-linux-android",
+                "CXX",
+                "",
+                "aarch64-linux-android-g++",
+            ),
+        ] {
+            let variables = [("TARGET", triple), ("HOST", "other"), (variable, named)];
+            let variables = variables.map(|(name, value)| (name.into(), value.into()));
+            let environment = Environment::new(variables.into());
+            let host = Host::of(&environment).unwrap();
+            assert_eq!(host.cpp_compiler(&environment), expected, "{triple}");
+        }
     }
 
     #[test]

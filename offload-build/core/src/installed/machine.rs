@@ -11,7 +11,7 @@ use crate::installed::compilers::{Compiler, nvcc};
 use crate::installed::device_libraries::{self, DeviceLibraries};
 use crate::installed::device_tools::{DeviceTools, LinkTarget};
 use crate::installed::host::Host;
-use crate::installed::runtimes::Runtime;
+use crate::installed::runtimes::{self, Runtime};
 use crate::installed::rustc::Rustc;
 use crate::process::command::Command;
 use crate::process::launcher::Launcher;
@@ -108,6 +108,9 @@ impl Machine {
             has_lld: llvm.is_some_and(|llvm| llvm.sibling("ld.lld").is_ok()),
             without_critical_lock: without_critical_lock(module, &compiler),
             cuda_device_runtime: match (compiler.family, &compiler.sdk) {
+                (Family::Nvcc, Some(root)) if compiler.host_compiler.is_some() => {
+                    runtimes::cuda_device_runtime(root, host)
+                }
                 (Family::Nvcc, Some(root)) => nvcc::device_runtime(root),
                 _ => None,
             },

@@ -108,16 +108,7 @@ fn gpu_folder(
     environment: &Environment,
     roots: &[PathBuf],
 ) -> Result<PathBuf, NotFound> {
-    let arch = host.arch();
-    let below = match host.is_windows() {
-        true => vec!["lib/x64".to_owned(), "lib".to_owned()],
-        false => vec![
-            "lib".to_owned(),
-            "lib64".to_owned(),
-            format!("lib/{arch}-linux-gnu"),
-            format!("targets/{arch}-linux/lib"),
-        ],
-    };
+    let below = library_folders(host);
     let inside = roots
         .iter()
         .flat_map(|root| below.iter().map(|folder| root.join(folder)));
@@ -127,19 +118,47 @@ fn gpu_folder(
         LibraryForm::Shared => vec![format!("lib{library}.so")],
         LibraryForm::Static(_) => vec![host.static_library(library)],
     };
-    let machine = host.machine().map(|machine| machine.number);
-    let fits = |folder: &&PathBuf| {
-        if host.is_windows() {
-            return names.iter().any(|name| folder.join(name).is_file());
-        }
-        let files = files_of(folder, library, form).unwrap_or_default();
-        let mut machines = files
-            .iter()
-            .map(|file| machine_of_library(&folder.join(file)));
-        machine.is_some() && machines.any(|other| other == machine)
+    let fits = |folder: &&PathBuf| match host.is_windows() {
+        true => names.iter().any(|name| folder.join(name).is_file()),
+        false => holds(folder, library, form, host),
     };
     let missing = || missing(module, &names.join("` or `"), &searched);
     searched.iter().find(fits).cloned().ok_or_else(missing)
+}
+
+/// Returns the folders of a vendor's tree that libraries of `host` may be in.
+fn library_folders(host: &Host) -> Vec<String> {
+    let arch = host.arch();
+    match host.is_windows() {
+        true => vec!["lib/x64".to_owned(), "lib".to_owned()],
+        false => vec![
+            "lib".to_owned(),
+            "lib64".to_owned(),
+            format!("lib/{arch}-linux-gnu"),
+            format!("targets/{arch}-linux/lib"),
+            // NVIDIA's name of AArch64, but for its older small machines.
+            "targets/sbsa-linux/lib".to_owned(),
+        ],
+    }
+}
+
+/// Tells whether `folder` holds a library with code of `host`, a Linux.
+fn holds(folder: &Path, library: &str, form: LibraryForm, host: &Host) -> bool {
+    let machine = host.machine().map(|machine| machine.number);
+    let files = files_of(folder, library, form).unwrap_or_default();
+    let mut machines = files
+        .iter()
+        .map(|file| machine_of_library(&folder.join(file)));
+    machine.is_some() && machines.any(|other| other == machine)
+}
+
+/// Returns the library of CUDA's device runtime for programs of `host`, a Linux, in the tree `root` of a toolkit.
+pub(super) fn cuda_device_runtime(root: &Path, host: &Host) -> Option<PathBuf> {
+    let (name, form) = ("cudadevrt", LibraryForm::Static(&[]));
+    let folders = library_folders(host);
+    let mut folders = folders.iter().map(|folder| root.join(folder));
+    let folder = folders.find(|folder| holds(folder, name, form, host))?;
+    Some(folder.join(host.static_library(name)))
 }
 
 fn missing(module: &Module, file: &str, searched: &[PathBuf]) -> NotFound {

@@ -24,6 +24,8 @@ pub struct Compiler {
     pub search: Search,
     /// Programs that `program` runs, and that decide what it makes.
     pub behind: Vec<PathBuf>,
+    /// The compiler that nvcc is told to run, for host code in a cross build.
+    pub host_compiler: Option<HostCompiler>,
     /// The folder of the host's `libomptarget.so`, for OpenMP. A cross build may go without: where it is missing is
     /// said then.
     pub runtime: Option<Result<PathBuf, NotFound>>,
@@ -39,6 +41,14 @@ pub struct Compiler {
     pub sysroot: Option<PathBuf>,
     /// The line of `--version` that tells its release.
     pub version: String,
+}
+
+/// The compiler of C++ that nvcc runs for the host.
+#[derive(Debug)]
+pub struct HostCompiler {
+    /// As a user wrote it. nvcc warns if `flags` repeat `-ccbin` with other words.
+    pub name: String,
+    pub program: PathBuf,
 }
 
 /// Programs that link kernels in Rust without clang; nothing for GPUs that are no target. The error says why there are none, with
@@ -80,6 +90,7 @@ impl Compiler {
             without_clang: None,
             search,
             behind: Vec::new(),
+            host_compiler: None,
             runtime: None,
             sdk: None,
             device_libraries: None,

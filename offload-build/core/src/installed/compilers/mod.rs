@@ -6,7 +6,9 @@ mod hipcc;
 pub mod nvcc;
 
 pub use crate::installed::compilers::choice::processors;
-pub use crate::installed::compilers::compiler::{Compiler, KernelLinker, WithoutClang};
+pub use crate::installed::compilers::compiler::{
+    Compiler, HostCompiler, KernelLinker, WithoutClang,
+};
 
 use crate::declare::family::Family;
 use crate::declare::language::Language;
@@ -54,7 +56,7 @@ impl Compiler {
         let in_rocm = |declared| hipcc::find(module, declared, environment, search, answers);
         let declared = match (module.family(), declared) {
             (Family::Nvcc, Some(nvcc)) => {
-                return nvcc::find(module, nvcc, environment, search, answers).map_err(named);
+                return nvcc::find(module, nvcc, host, environment, search, answers).map_err(named);
             }
             (Family::Hipcc, Some(hipcc)) => {
                 return hipcc::hipcc(module, in_rocm(hipcc)?, search, answers);
@@ -115,6 +117,7 @@ impl Compiler {
             without_clang: None,
             search: search.clone(),
             behind: Vec::new(),
+            host_compiler: None,
             runtime,
             sysroot,
         })

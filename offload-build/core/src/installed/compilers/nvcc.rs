@@ -7,11 +7,13 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::files::real_path;
 use crate::installed::answers::Answers;
-use crate::installed::compilers::compiler::Compiler;
+use crate::installed::compilers::compiler::{Compiler, HostCompiler};
+use crate::installed::host::Host;
 use crate::process::command::Command;
 use crate::process::search::NotFound;
 use crate::process::search::Search;
 use crate::process::search::program_in;
+use offload_formats_core::names::host::HostFormat;
 use std::path::{Path, PathBuf};
 
 /// Returns the nvcc that is called `declared`: in `PATH`, else in the roots of toolkits that variables name.
@@ -32,6 +34,7 @@ fn bins(declared: &str, search: &Search) -> impl Iterator<Item = PathBuf> {
 pub fn find(
     module: &Module,
     declared: &str,
+    host: &Host,
     environment: &Environment,
     search: &Search,
     answers: &Answers,
@@ -50,9 +53,15 @@ pub fn find(
         )));
     };
     check_added_flags(module, environment)?;
-    let host = host_compiler(module, environment, search)?;
     let real = real_path(&program).unwrap_or_else(|| program.clone());
     let root = real.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
+    let is_elf = matches!(host.objects(), Ok(HostFormat::Elf(_)));
+    let is_other = host.is_cross && module.has_host_code && is_elf;
+    let other = is_other.then_some(host);
+    let of_host = match cfg!(windows) {
+        true => None,
+        false => host_compiler(module, other, environment, search)?,
+    };
     let question = Command::new(&program).arg("--version");
     let answer = answers.to(&question).map_err(Error::new)?;
     let release = answer.lines().find(|line| line.contains("release"));
@@ -62,8 +71,10 @@ pub fn find(
     let version = release.or(answer.lines().next()).unwrap_or_default();
     let version = version.trim().to_owned();
     let parts = parts(&root).filter(|part| *part != real);
+    let behind = of_host.iter().map(|compiler| compiler.program.clone());
     Ok(Compiler {
-        behind: host.into_iter().chain(parts).collect(),
+        behind: behind.chain(parts).collect(),
+        host_compiler: of_host.filter(|_| other.is_some()),
         sdk: Some(root),
         ..Compiler::alone(program, Family::Nvcc, search, version)
     })
@@ -106,62 +117,72 @@ fn check_added_flags(module: &Module, environment: &Environment) -> Result<(), E
     Ok(())
 }
 
-/// Returns the compiler that nvcc runs for the host's side; nothing if only nvcc knows it.
+/// Returns the compiler that nvcc runs for the host's side; nothing if only nvcc knows it. `other` is the host of a cross build,
+/// which nvcc does not know.
 fn host_compiler(
     module: &Module,
+    other: Option<&Host>,
     environment: &Environment,
     search: &Search,
-) -> Result<Option<PathBuf>, Error> {
-    let added = ADDED_FLAGS.map(|name| environment.variable(name).unwrap_or_default());
-    let is_added = added.iter().any(|flags| {
-        flags
-            .split_whitespace()
-            .any(|flag| host_option(flag).is_some())
+) -> Result<Option<HostCompiler>, Error> {
+    let added = |variable| {
+        let flags = environment.variable(variable)?;
+        let flags: Vec<String> = flags.split_whitespace().map(str::to_owned).collect();
+        named(&flags).map(str::to_owned)
+    };
+    let [prepended, appended] = ADDED_FLAGS.map(added);
+    let is_added = prepended.is_some() || appended.is_some();
+    // The last one counts.
+    let name = appended
+        .or_else(|| named(&module.own.flags).map(str::to_owned))
+        .or(prepended)
+        .or_else(|| environment.variable("NVCC_CCBIN"))
+        .or_else(|| other.map(|host| host.cpp_compiler(environment)))
+        .unwrap_or_else(|| "gcc".to_owned());
+    let path = Path::new(&name);
+    let program = match path.is_dir() {
+        true => path.join("gcc").display().to_string(),
+        false => name.clone(),
+    };
+    if let Some(program) = search.programs(&program).next() {
+        return Ok(Some(HostCompiler { name, program }));
+    }
+    if other.is_none() && (is_added || path.is_dir()) {
+        return Ok(None);
+    }
+    let package = other.map_or(Some("g++"), |host| host.headers_package("C++"));
+    let package = package.map_or(String::new(), |name| {
+        format!(" (Debian: `apt install {name}`)")
     });
-    if is_added || cfg!(windows) {
-        return Ok(None);
-    }
-    let named = named(&module.own.flags).map(str::to_owned);
-    let named = named.or_else(|| environment.variable("NVCC_CCBIN"));
-    let name = named.unwrap_or_else(|| "gcc".to_owned());
-    let path = PathBuf::from(&name);
-    if path.is_dir() {
-        return Ok(None);
-    }
-    if let Some(found) = search.programs(&name).next() {
-        return Ok(Some(found));
-    }
-    let hint = "nvcc needs a C++ compiler of the host: install one that nvcc supports (Debian: `apt install g++`), or name \
-                it in NVCC_CCBIN or with `flags = [\"-ccbin=g++-14\"]`";
-    let missing = NotFound::new(&name, vec!["PATH".to_owned()], hint);
+    let hint = format!(
+        "nvcc needs a C++ compiler of the host: install one that nvcc supports{package}, or name it in NVCC_CCBIN or with \
+         `flags = [\"-ccbin=g++-14\"]`"
+    );
+    let missing = NotFound::new(&program, vec!["PATH".to_owned()], hint);
     Err(Error::missing(format_args!(
         "module `{}`: {missing}",
         module.name
     )))
 }
 
-/// The last host compiler that `flags` name.
+/// Options that name the host's compiler.
+const HOST_COMPILER: [&str; 2] = ["--compiler-bindir", "-ccbin"];
+
+/// Returns the last host compiler that `flags` name.
 fn named(flags: &[String]) -> Option<&str> {
     let mut flags = flags.iter();
     let mut found = None;
     while let Some(flag) = flags.next() {
-        found = match host_option(flag) {
+        let rest = HOST_COMPILER
+            .iter()
+            .find_map(|name| flag.strip_prefix(name));
+        found = match rest {
             Some("") => flags.next().map(String::as_str),
-            Some(name) => Some(name),
+            Some(rest) => rest.strip_prefix('=').or(found),
             None => found,
         };
     }
     found
-}
-
-/// The value of an option that names the host's compiler, empty where it is the next argument.
-fn host_option(flag: &str) -> Option<&str> {
-    let names = ["--compiler-bindir", "-ccbin"];
-    let rest = names.iter().find_map(|name| flag.strip_prefix(name))?;
-    match rest {
-        "" => Some(rest),
-        _ => rest.strip_prefix('='),
-    }
 }
 
 /// Returns the library of CUDA's device runtime in the tree `root` of a toolkit.
