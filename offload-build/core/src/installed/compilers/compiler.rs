@@ -46,7 +46,7 @@ pub struct Compiler {
 /// The compiler of C++ that nvcc runs for the host.
 #[derive(Debug)]
 pub struct HostCompiler {
-    /// As a user wrote it. nvcc warns if `flags` repeat `-ccbin` with other words.
+    /// Its name as a user wrote it: nvcc warns if `flags` repeat `-ccbin` with other words.
     pub name: String,
     pub program: PathBuf,
 }
