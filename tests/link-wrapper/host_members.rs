@@ -1,7 +1,6 @@
 //! Device code of archive members: it is linked if the host linker loads the member, for whatever reason it does.
 
 use crate::linker_support::{self as support, Project};
-use crate::support::Random;
 use std::fs;
 use std::process::Command;
 use support::{linkers, program, region};
@@ -208,6 +207,28 @@ fn links_what_objects_of_gccs_lto_need() {
             "cb",
         );
     }
+    // GNU ld goes through archives again after LTO. With two definitions of `cb`, order counts.
+    project.write("lto.c", program(&["middle"]));
+    project.write(
+        "middle.c",
+        "int cb(void);\nint middle(void) { return cb(); }\n",
+    );
+    let compile = ["-O2", "-flto", "-c", "lto.c", "middle.c"];
+    run(project.command("cc").args(compile));
+    run(project
+        .command("gcc-ar")
+        .args(["rc", "libmiddle.a", "middle.o"]));
+    plain(&project, "second", "int cb(void) { return 1; }\n", &[]);
+    project.archive("libsecond.a", &["second.o"]);
+    let line = [
+        "-flto",
+        "-fuse-ld=bfd",
+        "lto.o",
+        "libcb.a",
+        "libsecond.a",
+        "libmiddle.a",
+    ];
+    expect_run(&project, &line, "libcb.a(cb.o)", "cb");
 }
 
 #[test]
@@ -489,167 +510,6 @@ fn links_what_versions_define() {
         report.contains("libversion.a(version.o)") && report.contains(": linked for "),
         "{report}"
     );
-}
-
-/// A random link, as the linkers make it and as our tool foresees it.
-struct RandomLink<'p> {
-    project: &'p Project,
-    /// Lines of the assembler for each object.
-    objects: Vec<String>,
-    line: Vec<String>,
-}
-
-impl<'p> RandomLink<'p> {
-    const SYMBOLS: [&'static str; 6] = ["a", "b", "c", "d", "e", "f"];
-
-    fn new(project: &'p Project, random: &mut Random) -> Self {
-        let mut link = Self {
-            project,
-            objects: Vec::new(),
-            line: Vec::new(),
-        };
-        link.object(&[], &Self::some(random, 3), true);
-        link.line = vec!["o0.o".to_owned()];
-        let is_late = random.below(3) == 0;
-        if is_late {
-            link.line.clear();
-        }
-        for number in 0..2 + random.below(4) {
-            let mut members = Vec::new();
-            for _ in 0..1 + random.below(2) {
-                let defined = Self::some(random, 2);
-                let mut needed = Self::some(random, 2);
-                needed.retain(|name| !defined.contains(name));
-                members.push(link.object(&defined, &needed, false));
-            }
-            if random.below(6) == 0 {
-                link.line.append(&mut members);
-                continue;
-            }
-            let archive = format!("lib{number}.a");
-            let _ = std::fs::remove_file(project.path(&archive));
-            let members: Vec<&str> = members.iter().map(String::as_str).collect();
-            project.archive(&archive, &members);
-            link.line.push(archive);
-        }
-        if is_late {
-            link.line.insert(1, "o0.o".to_owned());
-        }
-        let end = link.line.len();
-        if random.below(3) == 0 {
-            link.line.push("--end-group".to_owned());
-            link.line.insert(
-                random.below(end as u64) as usize,
-                "--start-group".to_owned(),
-            );
-        } else if random.below(3) == 0 {
-            let again = link.line.iter().find(|word| word.ends_with(".a")).cloned();
-            link.line.extend(again);
-        }
-        link
-    }
-
-    fn some(random: &mut Random, most: usize) -> Vec<&'static str> {
-        let count = random.below(most as u64 + 1);
-        let mut names: Vec<&str> = (0..count)
-            .map(|_| Self::SYMBOLS[random.below(6) as usize])
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        names
-    }
-
-    /// Adds an object, and returns its name.
-    fn object(&mut self, defined: &[&str], needed: &[&str], is_main: bool) -> String {
-        let number = self.objects.len();
-        let mut text = format!(".text\nmark_{number}: nop\n");
-        if is_main {
-            text += ".globl _start\n_start: nop\n";
-        } else {
-            text += ".section .llvm.offloading,\"e\",@0x6fff4c0b\n.p2align 3\n.incbin \"images.bin\"\n.text\n";
-        }
-        for name in defined {
-            text += &format!(".globl {name}\n{name}: .quad {number}\n");
-        }
-        text += ".data\n";
-        for name in needed {
-            text += &format!(".quad {name}\n");
-        }
-        text += ".section .note.GNU-stack,\"\",@progbits\n";
-        let (source, object) = (format!("o{number}.s"), format!("o{number}.o"));
-        self.project.write(&source, &text);
-        run(self.project.command("as").args([&source, "-o", &object]));
-        self.objects.push(text);
-        object
-    }
-
-    /// Returns the objects that a linker loads.
-    fn loaded(&self, linker: &std::path::Path) -> Vec<usize> {
-        let mut link = self.project.command(linker);
-        link.args([
-            "-z",
-            "muldefs",
-            "--unresolved-symbols=ignore-all",
-            "-o",
-            "linked",
-        ]);
-        run(link.args(&self.line));
-        let program = std::fs::read(self.project.path("linked")).unwrap();
-        let has = |number: &usize| {
-            let mark = format!("mark_{number}\0");
-            program.windows(mark.len()).any(|at| at == mark.as_bytes())
-        };
-        (1..self.objects.len()).filter(has).collect()
-    }
-
-    /// Returns the objects whose images our tool links.
-    fn foreseen(&self, linker: &std::path::Path) -> Vec<usize> {
-        let mut link = self.project.command(env!("CARGO_BIN_EXE_offload-link"));
-        link.arg(format!("--linker-path={}", linker.display()));
-        link.args(["--dry-run", "--report=text:report.txt", "-z", "muldefs"]);
-        run(link
-            .args(["--unresolved-symbols=ignore-all", "-o", "linked"])
-            .args(&self.line));
-        let report = self.project.read("report.txt");
-        let linked = report
-            .lines()
-            .filter(|line| line.contains(": linked for ") || line.contains(": same as in "));
-        let number = |line: &str| {
-            let (before, _) = line.split_once(".o")?;
-            before.rsplit('o').next()?.parse().ok()
-        };
-        let mut numbers: Vec<usize> = linked.filter_map(number).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        numbers
-    }
-}
-
-#[test]
-fn foresees_what_linkers_load_of_random_archives() {
-    let Some(project) = project() else { return };
-    run(project
-        .command(env!("CARGO_BIN_EXE_offload-packager"))
-        .args(["-o", "images.bin"])
-        .arg("--image=file=cb.o,triple=x86_64-pc-linux-gnu,kind=openmp"));
-    let mut random = Random::new();
-    for _ in 0..40 {
-        let link = RandomLink::new(&project, &mut random);
-        for (name, path) in linkers() {
-            let (loaded, foreseen) = (link.loaded(&path), link.foreseen(&path));
-            let shown = || format!("{name} {:?}\n{}", link.line, link.objects.join("\n"));
-            let is_foreseen = |object: &usize| foreseen.contains(object);
-            assert!(
-                loaded.iter().all(is_foreseen),
-                "{loaded:?} {foreseen:?} {}",
-                shown()
-            );
-            // Other linkers leave undefined what only earlier archives have, and fail without the option that these links have.
-            if name.starts_with("lld") {
-                assert_eq!(foreseen, loaded, "{}", shown());
-            }
-        }
-    }
 }
 
 /// Arguments by which the host linker alone gets `cb.o`.

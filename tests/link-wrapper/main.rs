@@ -30,6 +30,7 @@ mod linker_surroundings;
 mod linker_texts;
 mod linker_workspace;
 mod linker_wrapper;
+mod loaded_members;
 mod offload_wrapper;
 mod replace;
 mod rustc_links;

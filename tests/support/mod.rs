@@ -32,7 +32,7 @@ use std::panic::Location;
 use std::path::{Path, PathBuf};
 
 /// What `OFFLOAD_REQUIRE` may list, and where Debian has it besides `PATH`.
-const WORDS: [(&str, &[&str]); 18] = [
+const WORDS: [(&str, &[&str]); 19] = [
     ("llvm16", &["/usr/lib/llvm-16/bin"]),
     ("llvm19", &["/usr/lib/llvm-19/bin"]),
     ("llvm22", &["/usr/lib/llvm-22/bin"]),
@@ -54,6 +54,7 @@ const WORDS: [(&str, &[&str]); 18] = [
     ("sccache", &[]),
     ("redis", &[]),
     ("mingw", &[]),
+    ("mold", &[]),
     ("wine", &["/usr/lib/wine"]),
 ];
 

@@ -53,6 +53,7 @@ fn entry(table: &[u8]) -> Option<(GlobalSymbol<'_>, &[u8])> {
     let (_, rest) = string(rest)?;
     let ([kind, visibility], rest) = rest.split_first_chunk()?;
     let mut symbol = GlobalSymbol::undefined(name);
+    symbol.lto = true;
     (symbol.defined, symbol.weak) = match kind {
         0 | 4 => (true, false),
         1 => (true, true),

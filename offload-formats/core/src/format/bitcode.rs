@@ -281,6 +281,7 @@ impl<'d> Table<'d> {
                     defined: flags & UNDEFINED == 0,
                     weak: flags & WEAK != 0,
                     hidden: flags & VISIBILITY == HIDDEN,
+                    lto: true,
                     common: flags & COMMON != 0,
                 });
             }
@@ -382,6 +383,7 @@ impl BitcodeModule {
                     defined: global.defined,
                     weak: global.weak,
                     hidden: global.hidden,
+                    lto: true,
                     common: global.common,
                 });
             }

@@ -4,14 +4,15 @@
 //! |---|---|
 //! | GNU ld, gold | if it defines what is undefined when its archive is searched: in the order of the files, a group until nothing is found |
 //! | lld, and unknown linkers | as soon as both a reference and the first archive with a definition were read |
-//! | mold | if nothing defines the symbol but archives, and it is in the first of these |
+//! | lld for Windows | after all files: the first archive that had a definition when there was a reference, or later |
+//! | mold | if nothing defines the symbol but archives: the first strong definition, else the first weak one |
 //!
 //! Shared libraries define symbols, too: a member that defines one of these later is not loaded for it.
 //!
-//! GNU ld and lld also load a member that gives common storage a value. Each was compared with random links by the linker
-//! itself. Only names that archives have are kept: others decide nothing.
+//! GNU ld and lld also load a member that gives common storage a value. GNU ld goes through the archives again after LTO. Each was
+//! compared with random links by the linker itself. Only names that archives have are kept: others decide nothing.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 
 use crate::linker_wrapper::inputs::symbols::Symbols;
@@ -52,6 +53,8 @@ enum SymbolState {
     Undefined,
     /// Defined by that unit of an archive, which nobody needs yet.
     Lazy(usize),
+    /// Undefined, and a unit that will be loaded was chosen for it.
+    Queued,
     Common,
     Defined,
 }
@@ -81,6 +84,33 @@ pub(super) struct HostSearch<'a> {
     /// Symbols that are undefined or common.
     wanted: BTreeSet<usize>,
     loaded: Vec<bool>,
+    /// A loaded unit is compiled by the last link.
+    has_lto: bool,
+}
+
+/// Rules by which a linker searches archives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SearchRules {
+    Elf(ElfLinker),
+    /// lld's for Windows.
+    Coff,
+}
+
+impl SearchRules {
+    /// Tells whether `--wrap` changes references after all files were read.
+    pub(super) fn wrap_last(self) -> bool {
+        use ElfLinker::{Gnu, Gold, Mold};
+        !matches!(self, Self::Elf(Gnu | Gold | Mold))
+    }
+}
+
+/// Symbols that must be defined.
+#[derive(Clone, Debug)]
+pub(super) struct Roots<'r> {
+    /// Before the first file is read.
+    pub first: Vec<&'r [u8]>,
+    /// After the last file was read, for linkers that change references then.
+    pub last: Vec<&'r [u8]>,
 }
 
 impl<'a> HostSearch<'a> {
@@ -95,19 +125,12 @@ impl<'a> HostSearch<'a> {
             states: Vec::new(),
             referred: Vec::new(),
             wanted: BTreeSet::new(),
+            has_lto: false,
         };
         for (unit, names) in listed.into_iter().enumerate() {
             let mut symbols = Vec::with_capacity(names.len());
             for name in names {
-                // A default version satisfies references without one.
-                let plain = name.windows(2).position(|at| at == b"@@");
-                let plain = plain.and_then(|end| name.get(..end));
-                symbols.extend(
-                    plain
-                        .into_iter()
-                        .chain([name])
-                        .map(|name| search.number(name)),
-                );
+                symbols.extend(referred_as(name).map(|name| search.number(name)));
             }
             for symbol in &symbols {
                 search.providers[*symbol].push(unit);
@@ -139,26 +162,45 @@ impl<'a> HostSearch<'a> {
             || defined.any(|name| self.numbers.contains_key(name))
     }
 
-    /// Returns which units `linker` loads if `roots` must be defined.
+    /// Returns which units a linker loads if `roots` must be defined.
     ///
     /// # Errors
     ///
     /// Fails if a unit cannot be read.
-    pub(super) fn run<'r, E>(
+    pub(super) fn run<E>(
         mut self,
-        linker: ElfLinker,
+        rules: SearchRules,
         files: &[SearchedFile],
-        roots: impl Iterator<Item = &'r [u8]>,
+        roots: Roots<'_>,
         reader: &mut impl SymbolReader<E>,
     ) -> Result<Vec<bool>, E> {
-        for root in roots {
+        for root in roots.first {
             self.want(root, ReferredBy::Options);
         }
-        match linker {
-            ElfLinker::Gnu => self.go_through(files, CommonStorage::NeedsValue, reader)?,
-            ElfLinker::Gold => self.go_through(files, CommonStorage::IsDefined, reader)?,
-            ElfLinker::Mold => self.choose(files, reader)?,
-            ElfLinker::Lld | ElfLinker::Unknown => self.match_up(files, reader)?,
+        match rules {
+            SearchRules::Elf(ElfLinker::Gnu) => {
+                self.go_through(files, CommonStorage::NeedsValue, reader)?;
+                if self.has_lto {
+                    self.go_through_again(files, reader)?;
+                }
+            }
+            SearchRules::Elf(ElfLinker::Gold) => {
+                self.go_through(files, CommonStorage::IsDefined, reader)?;
+            }
+            SearchRules::Elf(ElfLinker::Mold) => self.choose(files, reader)?,
+            SearchRules::Elf(ElfLinker::Lld | ElfLinker::Unknown) => {
+                self.match_up(files, reader)?;
+                let needed = self.want_all(&roots.last);
+                self.load_needed(needed, reader)?;
+            }
+            SearchRules::Coff => {
+                let queue = self.queue_up(files, reader)?;
+                self.load_queued(queue, reader)?;
+                let needed = self.want_all(&roots.last);
+                let mut queue = VecDeque::new();
+                self.queue(needed, &mut queue);
+                self.load_queued(queue, reader)?;
+            }
         }
         Ok(self.loaded)
     }
@@ -179,6 +221,13 @@ impl<'a> HostSearch<'a> {
             self.set(symbol, SymbolState::Undefined);
         }
         Some(symbol)
+    }
+
+    /// Notes references of options, and returns the symbols that archives have.
+    fn want_all(&mut self, names: &[&[u8]]) -> Vec<usize> {
+        let names = names.iter();
+        let found = names.filter_map(|name| self.want(name, ReferredBy::Options));
+        found.collect()
     }
 
     fn define(&mut self, symbols: &Symbols<'_>) {
@@ -205,6 +254,7 @@ impl<'a> HostSearch<'a> {
         self.loaded[unit] = true;
         let mut needed = Vec::new();
         reader.unit(unit, &mut |symbols| {
+            self.has_lto |= symbols.lto;
             self.define(symbols);
             for name in &symbols.internal {
                 self.want(name, ReferredBy::Hidden);
@@ -235,6 +285,13 @@ impl<'a> HostSearch<'a> {
         });
         needed
     }
+}
+
+/// Returns the names by which references lead to a definition: a default version satisfies those without one.
+fn referred_as(name: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let plain = name.windows(2).position(|at| at == b"@@");
+    let plain = plain.and_then(|end| name.get(..end));
+    plain.into_iter().chain([name])
 }
 
 /// Role of common storage when an archive is searched.
@@ -283,6 +340,19 @@ impl HostSearch<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Searches the archives once more.
+    fn go_through_again<E>(
+        &mut self,
+        files: &[SearchedFile],
+        reader: &mut impl SymbolReader<E>,
+    ) -> Result<(), E> {
+        let archives = files
+            .iter()
+            .filter(|file| matches!(file.content, SearchedContent::Searched(_)));
+        let archives: Vec<SearchedFile> = archives.cloned().collect();
+        self.go_through(&archives, CommonStorage::IsDefined, reader)
     }
 
     /// Returns the symbols of a unit for which archives are searched.
@@ -409,13 +479,128 @@ impl HostSearch<'_> {
     }
 }
 
+/// lld for Windows.
+impl HostSearch<'_> {
+    /// Goes through all files, and returns the units that it found.
+    fn queue_up<E>(
+        &mut self,
+        files: &[SearchedFile],
+        reader: &mut impl SymbolReader<E>,
+    ) -> Result<VecDeque<usize>, E> {
+        let mut queue = VecDeque::new();
+        for file in files {
+            match file.content.clone() {
+                SearchedContent::Loaded(units) => {
+                    for unit in units {
+                        let needed = self.load(unit, reader)?;
+                        self.queue(needed, &mut queue);
+                    }
+                }
+                SearchedContent::Searched(units) => {
+                    for unit in units {
+                        self.offer_to_queue(unit, &mut queue);
+                    }
+                }
+                SearchedContent::Library(library) => {
+                    let needed = self.want_for_library(library, Self::is_undefined, reader);
+                    self.queue(needed, &mut queue);
+                }
+            }
+        }
+        Ok(queue)
+    }
+
+    /// Loads units, and what they need.
+    fn load_queued<E>(
+        &mut self,
+        mut queue: VecDeque<usize>,
+        reader: &mut impl SymbolReader<E>,
+    ) -> Result<(), E> {
+        while let Some(unit) = queue.pop_front() {
+            if !self.loaded[unit] {
+                let needed = self.load(unit, reader)?;
+                self.queue(needed, &mut queue);
+            }
+        }
+        Ok(())
+    }
+
+    /// Queues the units that archives had for these symbols.
+    fn queue(&mut self, needed: Vec<usize>, queue: &mut VecDeque<usize>) {
+        for symbol in needed {
+            if let SymbolState::Lazy(unit) = self.states[symbol] {
+                self.set(symbol, SymbolState::Queued);
+                queue.push_back(unit);
+            }
+        }
+    }
+
+    /// Queues a unit if one of its symbols is needed already.
+    fn offer_to_queue(&mut self, unit: usize, queue: &mut VecDeque<usize>) {
+        for place in 0..self.listed[unit].len() {
+            let symbol = self.listed[unit][place];
+            match self.states[symbol] {
+                SymbolState::Unknown => self.set(symbol, SymbolState::Lazy(unit)),
+                SymbolState::Undefined | SymbolState::Common => {
+                    self.set(symbol, SymbolState::Queued);
+                    queue.push_back(unit);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Rank of a definition in an archive, to mold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum DefinitionRank {
+    Strong,
+    Weak,
+    Common,
+}
+
+/// A unit of an archive that defines a symbol. The least is the best.
+type Definition = (DefinitionRank, usize);
+
 /// mold.
 impl HostSearch<'_> {
+    /// Returns for each symbol the unit of an archive with the first of its best definitions. An only definition is not read, and
+    /// counts as a strong one.
+    fn best<E>(&self, reader: &mut impl SymbolReader<E>) -> Result<Vec<Option<Definition>>, E> {
+        let only = |units: &Vec<usize>| Some((DefinitionRank::Strong, *units.first()?));
+        let mut best: Vec<Option<Definition>> = self.providers.iter().map(only).collect();
+        let is_only = |symbol: &usize| self.providers[*symbol].len() == 1;
+        for (unit, symbols) in self.listed.iter().enumerate() {
+            if symbols.iter().all(is_only) {
+                continue;
+            }
+            let mut ranks = HashMap::new();
+            reader.unit(unit, &mut |symbols| {
+                let weak = symbols.weak.iter().map(|name| (name, DefinitionRank::Weak));
+                let common = symbols.common.iter();
+                let common = common.map(|name| (name, DefinitionRank::Common));
+                for (name, rank) in weak.chain(common) {
+                    let numbers = referred_as(name).filter_map(|name| self.numbers.get(name));
+                    ranks.extend(numbers.map(|symbol| (*symbol, rank)));
+                }
+            })?;
+            for symbol in symbols.iter().filter(|symbol| !is_only(symbol)) {
+                let rank = ranks.get(symbol).copied();
+                let found = (rank.unwrap_or(DefinitionRank::Strong), unit);
+                let is_first = self.providers[*symbol].first() == Some(&unit);
+                let other = best[*symbol].filter(|_| !is_first);
+                best[*symbol] = other.map_or(Some(found), |other| Some(other.min(found)));
+            }
+        }
+        Ok(best)
+    }
+
     fn choose<E>(
         &mut self,
         files: &[SearchedFile],
         reader: &mut impl SymbolReader<E>,
     ) -> Result<(), E> {
+        let best = self.best(reader)?;
         let mut needed: Vec<usize> = self.wanted.iter().copied().collect();
         let mut end = 0;
         for file in files {
@@ -426,10 +611,11 @@ impl HostSearch<'_> {
                     }
                 }
                 SearchedContent::Library(library) => {
-                    // The first file with a definition counts, an archive or a shared library.
+                    // The first file with a strong definition counts, an archive or a shared library.
                     let takes = |search: &Self, symbol: usize| {
-                        let first = search.providers[symbol].first();
-                        first.is_none_or(|first| *first >= end)
+                        let first =
+                            best[symbol].filter(|(rank, _)| *rank == DefinitionRank::Strong);
+                        first.is_none_or(|(_, first)| first >= end)
                             && search.referred[symbol] < ReferredBy::Hidden
                     };
                     needed.extend(self.want_for_library(library, takes, reader));
@@ -437,13 +623,17 @@ impl HostSearch<'_> {
                 SearchedContent::Searched(units) => end = end.max(units.end),
             }
         }
-        // Objects come before archives wherever they are. Among archives the first is chosen, whatever else is loaded.
+        // Objects come before archives wherever they are, but their common storage. Among archives the best definition is chosen,
+        // whatever else is loaded.
         needed.extend(self.wanted.iter().copied());
         let of_objects = self.states.clone();
         while let Some(symbol) = needed.pop() {
-            let first = self.providers[symbol].first().copied();
-            let first = first.filter(|_| of_objects[symbol] != SymbolState::Defined);
-            if let Some(unit) = first.filter(|unit| !self.loaded[*unit]) {
+            let first = best[symbol].filter(|(rank, _)| match of_objects[symbol] {
+                SymbolState::Defined => false,
+                SymbolState::Common => *rank != DefinitionRank::Common,
+                _ => true,
+            });
+            if let Some((_, unit)) = first.filter(|(_, unit)| !self.loaded[*unit]) {
                 needed.extend(self.load(unit, reader)?);
             }
         }

@@ -17,7 +17,7 @@ use std::path::Path;
 use offload_formats::escape::terminal;
 
 use crate::linker_wrapper::choose::host_search::{
-    HostSearch, SearchedContent, SearchedFile, SymbolReader,
+    HostSearch, Roots, SearchRules, SearchedContent, SearchedFile, SymbolReader,
 };
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::{FileKind, InputFile, Inputs, Unit, UnitKind};
@@ -154,33 +154,31 @@ impl<'a> HostUnits<'a> {
             .flat_map(|names| names.symbols().defined);
         let shared = self.libraries.values();
         let defined = defined.chain(shared.flat_map(|names| names.symbols().defined));
-        let is_asked = self.arguments.family.is_elf()
-            && (search.depends_on_linker(defined) || !self.arguments.wrapped.is_empty());
-        let linker = match is_asked {
-            true => linker(),
-            false => ElfLinker::Unknown,
+        let is_asked = search.depends_on_linker(defined) || !self.arguments.wrapped.is_empty();
+        let rules = match (self.arguments.family.is_elf(), is_asked) {
+            (false, _) => SearchRules::Coff,
+            (true, true) => SearchRules::Elf(linker()),
+            (true, false) => SearchRules::Elf(ElfLinker::Unknown),
         };
         let mut reader = UnitReader {
             of: self,
-            linker,
+            rules,
             unread,
         };
+        // Options name symbols as they are, whatever `--wrap` says.
         let named = self.arguments.roots.iter().chain(&self.inputs.roots);
-        let named = named.map(|root| root.as_encoded_bytes());
-        let referred: Vec<Cow<'_, [u8]>> = self
-            .roots_of_runtimes()
-            .into_iter()
-            .flat_map(|name| reader.meant(name))
-            .collect();
-        // Options name symbols as they are, whatever `--wrap` says; lld changes them, too.
-        let meant: Vec<Cow<'_, [u8]>> = match linker {
-            ElfLinker::Gnu | ElfLinker::Gold | ElfLinker::Mold => {
-                named.map(Cow::Borrowed).collect()
-            }
-            _ => named.flat_map(|name| reader.meant(name)).collect(),
+        let named = named.map(|root| Cow::Borrowed(root.as_encoded_bytes()));
+        let of_runtimes = self.roots_of_runtimes().into_iter();
+        let of_runtimes = of_runtimes.map(|name| reader.meant(name));
+        let roots: Vec<Cow<'_, [u8]>> = named.chain(of_runtimes).collect();
+        let wrapped = self.arguments.wrapped.iter();
+        let last = wrapped.map(|name| [b"__wrap_", name.as_encoded_bytes()].concat());
+        let last: Vec<Vec<u8>> = last.collect();
+        let roots = Roots {
+            first: roots.iter().map(Cow::as_ref).collect(),
+            last: last.iter().map(Vec::as_slice).collect(),
         };
-        let roots = meant.iter().chain(&referred).map(Cow::as_ref);
-        search.run(linker, &files, roots, &mut reader)
+        search.run(rules, &files, roots, &mut reader)
     }
 
     /// Returns the functions that start files and runtimes call. An ELF linker's own command line has these files.
@@ -230,29 +228,26 @@ impl<'a> HostUnits<'a> {
 /// Reads the units of a link, the first time that each is loaded.
 struct UnitReader<'u, 'a> {
     of: &'u HostUnits<'a>,
-    linker: ElfLinker,
+    rules: SearchRules,
     unread: &'u mut Option<String>,
 }
 
 impl UnitReader<'_, '_> {
-    /// Returns the symbols that a reference to `name` leads to, which `--wrap` changes. lld changes references after it has read all
-    /// files, so it loads what defines the name itself, too.
-    fn meant<'n>(&self, name: &'n [u8]) -> impl Iterator<Item = Cow<'n, [u8]>> {
+    /// Returns the symbol that a reference to `name` leads to, which `--wrap` changes. lld changes references after it has read all
+    /// files.
+    fn meant<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
         let is_wrapped = |name: &[u8]| {
             let mut wrapped = self.of.arguments.wrapped.iter();
             wrapped.any(|other| other.as_encoded_bytes() == name)
         };
-        let hides_names = matches!(
-            self.linker,
-            ElfLinker::Gnu | ElfLinker::Gold | ElfLinker::Mold
-        );
-        let wrapped = is_wrapped(name);
-        let wrap = wrapped.then(|| Cow::Owned([b"__wrap_", name].concat()));
-        let real = name
-            .strip_prefix(b"__real_")
-            .filter(|name| is_wrapped(name));
-        let own = (!wrapped || !hides_names).then_some(Cow::Borrowed(real.unwrap_or(name)));
-        wrap.into_iter().chain(own)
+        let real = name.strip_prefix(b"__real_");
+        match real.filter(|real| is_wrapped(real)) {
+            Some(real) => Cow::Borrowed(real),
+            None if !self.rules.wrap_last() && is_wrapped(name) => {
+                Cow::Owned([b"__wrap_", name].concat())
+            }
+            None => Cow::Borrowed(name),
+        }
     }
 
     fn pass(&self, names: &Names, pass: &mut dyn FnMut(&Symbols<'_>)) {
@@ -261,7 +256,7 @@ impl UnitReader<'_, '_> {
             return pass(&symbols);
         }
         let undefined = symbols.undefined.iter();
-        let meant: Vec<Cow<'_, [u8]>> = undefined.flat_map(|name| self.meant(name)).collect();
+        let meant: Vec<Cow<'_, [u8]>> = undefined.map(|name| self.meant(name)).collect();
         let undefined = meant.iter().map(Cow::as_ref).collect();
         pass(&Symbols {
             undefined,

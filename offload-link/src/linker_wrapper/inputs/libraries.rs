@@ -144,16 +144,16 @@ impl Search {
     ) -> Result<Option<(PathBuf, File)>, LinkError> {
         let here = PathBuf::new();
         let mut dirs: Vec<&PathBuf> = self.dirs.iter().collect();
-        let has_extension = name
-            .to_string_lossy()
-            .to_ascii_lowercase()
-            .ends_with(".lib");
+        let is_coff = self.family == Family::Coff;
+        if is_coff {
+            dirs.insert(0, &here);
+            if has_folder(name) {
+                dirs.truncate(1);
+            }
+        }
         let names: Vec<OsString> = match name.as_encoded_bytes().strip_prefix(b":") {
             Some(exact) => vec![platform::os_string(exact.to_vec())],
-            None if self.family == Family::Coff && has_extension => {
-                dirs.insert(0, &here);
-                vec![name.to_owned()]
-            }
+            None if is_coff && has_extension(name) => vec![name.to_owned()],
             None => self
                 .family
                 .library_names(only_static)
@@ -179,6 +179,17 @@ impl Search {
         }
         Ok(None)
     }
+}
+
+/// Tells whether Microsoft's linkers take a name as it is, and add no extension.
+pub(crate) fn has_extension(name: &OsStr) -> bool {
+    name.as_encoded_bytes().contains(&b'.')
+}
+
+/// Tells whether Microsoft's linkers search no folders for a name.
+pub(crate) fn has_folder(name: &OsStr) -> bool {
+    let mut bytes = name.as_encoded_bytes().iter();
+    bytes.any(|byte| [b'/', b'\\'].contains(byte))
 }
 
 /// Tells whether a library, by its ELF header or that of the first object of an archive, is for another machine than `host`.

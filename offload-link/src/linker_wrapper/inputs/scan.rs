@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use crate::files::{self, Opened, open_member};
 use crate::linker_wrapper::error::{LinkError, Problem};
 use crate::linker_wrapper::inputs::blocks::{BLOCK, Blocks};
-use crate::linker_wrapper::inputs::libraries::{Search, below_root};
+use crate::linker_wrapper::inputs::libraries::{Search, below_root, has_extension};
 use crate::linker_wrapper::inputs::linker_script::{self, ScriptInput, is_source};
 use crate::linker_wrapper::inputs::seen::Seen;
 use crate::linker_wrapper::line::arguments::{Arguments, Item, Load, Position};
@@ -74,7 +74,7 @@ impl Scan<'_> {
                 load,
                 only_static,
                 ..
-            } => match opened(path.clone())? {
+            } => match self.opened(path)? {
                 Some((path, file)) => self.file(path, file, at(load, only_static)),
                 // The host linker does not find such a file, either.
                 None => {
@@ -103,6 +103,16 @@ impl Scan<'_> {
                 }
             },
             _ => Ok(()),
+        }
+    }
+
+    /// Opens an input that may be missing. Microsoft's linkers search their folders for it, too.
+    fn opened(&mut self, path: &Path) -> Result<Option<(PathBuf, File)>, LinkError> {
+        let found = opened(path.to_owned())?;
+        let is_searched = self.arguments.family == Family::Coff && has_extension(path.as_os_str());
+        match found {
+            None if is_searched => self.find(path.as_os_str(), false),
+            found => Ok(found),
         }
     }
 
@@ -192,7 +202,7 @@ impl Scan<'_> {
     }
 
     /// Adds an input that a linker script names. Shared libraries have no device code to link, and every C library is a
-    /// script that names one, so files that are called so are not opened.
+    /// script that names one, so files that are called so are not opened; `libc.so` may be another script.
     fn named(&mut self, script: &Path, name: ScriptInput, at: FileItem) -> Result<(), LinkError> {
         let at = FileItem {
             scripts: at.scripts + 1,
@@ -256,10 +266,10 @@ fn whole(size: u64, kind: UnitKind, device_code: DeviceCode) -> Unit {
     }
 }
 
-/// Tells whether a file has the name of a shared library, such as `libc.so.6`.
+/// Tells whether a file has the name of a shared library with a version, such as `libc.so.6`.
 fn is_shared(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-    name.ends_with(b".so") || name.windows(4).any(|part| part == b".so.")
+    name.windows(4).any(|part| part == b".so.")
 }
 
 /// Opens a file that may be missing.

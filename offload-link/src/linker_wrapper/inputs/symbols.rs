@@ -17,6 +17,10 @@ pub(crate) struct Symbols<'d> {
     pub internal: Vec<&'d [u8]>,
     /// Those defined symbols that are common storage; archives are searched for definitions with a value.
     pub common: Vec<&'d [u8]>,
+    /// Those defined symbols that are weak.
+    pub weak: Vec<&'d [u8]>,
+    /// The last link compiles the object, and may then need other symbols.
+    pub lto: bool,
 }
 
 /// Copied symbols, so that nothing else of the object stays in memory.
@@ -26,12 +30,15 @@ pub(crate) struct Names {
     bytes: Vec<u8>,
     /// End of each name in `bytes`, and the state of the symbol.
     ends: Vec<(usize, Standing)>,
+    lto: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Visible,
     Hidden,
+    Weak,
+    WeakHidden,
     Common,
     Undefined,
     UndefinedHidden,
@@ -43,12 +50,17 @@ impl Names {
         for symbol in symbols {
             let standing = match symbol {
                 symbol if symbol.common => Standing::Common,
-                symbol if symbol.defined && symbol.hidden => Standing::Hidden,
-                symbol if symbol.defined => Standing::Visible,
+                symbol if symbol.defined => match (symbol.weak, symbol.hidden) {
+                    (false, false) => Standing::Visible,
+                    (false, true) => Standing::Hidden,
+                    (true, false) => Standing::Weak,
+                    (true, true) => Standing::WeakHidden,
+                },
                 symbol if symbol.weak => continue,
                 symbol if symbol.hidden => Standing::UndefinedHidden,
                 _ => Standing::Undefined,
             };
+            names.lto |= symbol.lto;
             names.bytes.extend_from_slice(symbol.name);
             names.ends.push((names.bytes.len(), standing));
         }
@@ -56,7 +68,10 @@ impl Names {
     }
 
     pub(crate) fn symbols(&self) -> Symbols<'_> {
-        let mut symbols = Symbols::default();
+        let mut symbols = Symbols {
+            lto: self.lto,
+            ..Symbols::default()
+        };
         let mut start = 0;
         for (end, standing) in &self.ends {
             let name = &self.bytes[start..*end];
@@ -70,12 +85,12 @@ impl Names {
             }
             symbols.defined.push(name);
             match standing {
-                Standing::Visible => symbols.visible.push(name),
-                Standing::Common => {
-                    symbols.visible.push(name);
-                    symbols.common.push(name);
-                }
+                Standing::Common => symbols.common.push(name),
+                Standing::Weak | Standing::WeakHidden => symbols.weak.push(name),
                 _ => {}
+            }
+            if !matches!(standing, Standing::Hidden | Standing::WeakHidden) {
+                symbols.visible.push(name);
             }
         }
         symbols

@@ -20,7 +20,7 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    /// Returns the family of the host's triple, or else of the linker's name.
+    /// Returns the family of the host's triple, or else of the name of the linker or compiler.
     pub(crate) fn of(triple: Option<&OsStr>, linker: Option<&OsStr>) -> Self {
         let triple = triple.and_then(|text| Triple::parse(&text.to_string_lossy()).ok());
         if let Some(family) = triple.as_ref().map(Self::of_triple) {
@@ -53,6 +53,13 @@ impl Family {
             }
             _ => Self::Gnu,
         }
+    }
+
+    /// Returns the family of a linker's emulation, the value of `-m`; nothing if its name does not tell.
+    pub(crate) fn of_emulation(name: &OsStr) -> Option<Self> {
+        let name = name.as_encoded_bytes();
+        let is_windows = name.ends_with(b"pe") || name.ends_with(b"pep");
+        is_windows.then_some(Self::MinGw)
     }
 
     /// Tells whether its objects are ELF files.

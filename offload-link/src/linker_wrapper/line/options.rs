@@ -150,6 +150,8 @@ pub(crate) enum Host {
     Library,
     /// A library named by a long option, which LLVM's tool ignores.
     NamedLibrary,
+    /// A library that is searched after all others.
+    DefaultLibrary,
     LibraryDir,
     Sysroot,
     Rpath,
@@ -238,11 +240,11 @@ pub(crate) const LD: &[Opt<Host>] = &[
     host(Host::EndGroup, &["end-group", ")"], Spelling::Flag),
     host(Host::NoLink, &["version", "help"], Spelling::Flag),
     host(Host::UnreadInputs, &["T", "c", "Y"], Spelling::Letter),
-    host(Host::UnreadInputs, &["script", "default-script", "dT", "mri-script"], Spelling::Value),
+    host(Host::UnreadInputs, &["script", "default-script", "dT", "mri-script", "remap-inputs", "remap-inputs-file", "just-symbols"], Spelling::Value),
     host(Host::Value, &["m", "z", "h", "y", "A", "F", "f", "I", "P", "R", "a", "O", "C"], Spelling::Letter),
     host(Host::Value, &[
         "soname", "init", "fini", "dynamic-linker", "plugin", "plugin-opt", "rpath-link", "Map", "version-script",
-        "dynamic-list", "oformat", "just-symbols", "auxiliary", "filter",
+        "dynamic-list", "oformat", "auxiliary", "filter",
         "assert", "trace-symbol", "retain-symbols-file", "section-start", "Tbss", "Tdata", "Ttext", "Ttext-segment",
         "Trodata-segment", "Tldata-segment", "hash-style", "hash-size", "dependency-file", "image-base", "sort-section",
         "exclude-libs", "export-dynamic-symbol", "export-dynamic-symbol-list", "audit", "depaudit", "architecture",
@@ -253,7 +255,7 @@ pub(crate) const LD: &[Opt<Host>] = &[
         "hash-bucket-empty-fraction", "incremental-base", "rosegment-gap", "split-stack-adjust-size", "stub-group-size", "target2",
         "thread-count-initial", "thread-count-middle", "thread-count-final", "build-id-chunk-size-for-treehash",
         "build-id-min-file-size-for-treehash", "error-limit", "opt-remarks-filename", "opt-remarks-format", "opt-remarks-passes",
-        "opt-remarks-hotness-threshold", "pack-dyn-relocs", "print-symbol-order", "remap-inputs", "reproduce", "rsp-quoting",
+        "opt-remarks-hotness-threshold", "pack-dyn-relocs", "print-symbol-order", "reproduce", "rsp-quoting",
         "thinlto-cache-policy", "why-live", "warn-backrefs-exclude", "irpgo-profile", "load-pass-plugin", "chroot", "directory", "compress-sections",
     ], Spelling::Value),
     // Of linkers for Windows.
@@ -271,10 +273,10 @@ pub(crate) const LD: &[Opt<Host>] = &[
 pub(crate) const COFF: &[Opt<Host>] = &[
     host(Host::Output, &["out"], Spelling::Equal),
     host(Host::LibraryDir, &["libpath"], Spelling::Equal),
-    host(Host::NamedLibrary, &["defaultlib"], Spelling::Equal),
+    host(Host::DefaultLibrary, &["defaultlib"], Spelling::Equal),
     host(Host::WholeArchive, &["wholearchive"], Spelling::Flag),
     host(Host::WholeLibrary, &["wholearchive"], Spelling::Equal),
-    host(Host::Root, &["include", "entry"], Spelling::Equal),
+    host(Host::Root, &["include", "includeoptional", "entry"], Spelling::Equal),
     host(Host::NoLink, &["?", "help"], Spelling::Flag),
 ];
 

@@ -1,5 +1,6 @@
 //! Parses the words of the command line into [`Arguments`].
 
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -10,6 +11,7 @@ use crate::linker_wrapper::line::options::{CC, Host, LinkerOptions, OWN, Own};
 use crate::linker_wrapper::tool::{LLVM_NAME, PLAIN_NAME};
 use crate::options::linker::{Dashes, FoundOption, find};
 use crate::options::response_file::{self, Quoting};
+use crate::platform;
 
 /// Facts that parsing of the first argument needs.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +19,8 @@ struct Told {
     linker: Option<OsString>,
     /// Triple of the host.
     triple: Option<OsString>,
+    /// Emulation of a linker.
+    emulation: Option<OsString>,
 }
 
 impl Told {
@@ -26,6 +30,13 @@ impl Told {
         let mut tokens = tokens.iter();
         while let Some(token) = tokens.next() {
             let mut value = || tokens.next().map(|token| token.text.clone());
+            if let Some(name) = token.text.as_encoded_bytes().strip_prefix(b"-m") {
+                told.emulation = match name {
+                    b"" => value(),
+                    name => Some(platform::os_string(name.to_vec())),
+                };
+                continue;
+            }
             match find(OWN, &token.text, dashes) {
                 Some(FoundOption::Value(Own::LinkerPath, value)) => told.linker = Some(value),
                 Some(FoundOption::Next(Own::LinkerPath)) => told.linker = value(),
@@ -47,6 +58,29 @@ impl Told {
         }
         told
     }
+
+    /// Returns the family of the host linker.
+    fn family(&self, position: Position) -> Family {
+        let compiler = match (position, &self.linker) {
+            (Position::Driver, None) => named_compiler(),
+            _ => None,
+        };
+        let name = self.linker.as_deref().or(compiler.as_deref());
+        let by_emulation = match (position, &self.triple) {
+            (Position::Linker { .. }, None) => self.emulation.as_deref(),
+            _ => None,
+        };
+        by_emulation
+            .and_then(Family::of_emulation)
+            .unwrap_or_else(|| Family::of(self.triple.as_deref(), name))
+    }
+}
+
+/// Returns the compiler that a variable names, without its arguments.
+fn named_compiler() -> Option<OsString> {
+    let named = env::var_os("OFFLOAD_CC").or_else(|| env::var_os("CC"))?;
+    let mut words = named.to_str()?.split_whitespace();
+    words.next().map(OsString::from)
 }
 
 /// Returns `<triple>` of `-Wl,--host-triple=<triple>`.
@@ -87,7 +121,7 @@ impl Arguments {
         };
         let told = Told::by(&tokens, dashes);
         let position = Position::of(tool, &told, &tokens);
-        let family = Family::of(told.triple.as_deref(), told.linker.as_deref());
+        let family = told.family(position);
         if family == Family::Coff {
             tokens = self::tokens(&argv, Quoting::Windows)?;
         }

@@ -31,6 +31,7 @@ pub(crate) fn walk(
         only_ours: true,
         compress: false,
         group: None,
+        default_libraries: Vec::new(),
         binary: false,
         has_language: false,
     };
@@ -75,6 +76,8 @@ struct Walk {
     binary: bool,
     /// Number of items before the `--start-group` of an open group.
     group: Option<usize>,
+    /// Libraries that Microsoft's linkers search after all others.
+    default_libraries: Vec<Item>,
     /// Set after `-compress`: LLVM 19's driver adds `-verbose` to it by mistake.
     compress: bool,
 }
@@ -100,6 +103,9 @@ impl Walk {
             };
             tokens[index].text = text;
         }
+        // GNU ld ends it there, with a warning.
+        self.end_group();
+        self.arguments.items.append(&mut self.default_libraries);
         // A driver puts `-static` first, wherever it stands; relocatable links load no shared libraries.
         if self.arguments.all_static || self.arguments.relocatable {
             for item in &mut self.arguments.items {
@@ -133,6 +139,7 @@ impl Walk {
                     Host::Output
                     | Host::Library
                     | Host::NamedLibrary
+                    | Host::DefaultLibrary
                     | Host::LibraryDir
                     | Host::Rpath,
                 ) => linker,
@@ -409,19 +416,18 @@ impl Walk {
                 }
             }
             Host::StartGroup => self.group = Some(self.arguments.items.len()),
-            Host::EndGroup => {
-                let group = self
-                    .group
-                    .take()
-                    .map(|start| start..self.arguments.items.len());
-                self.arguments
-                    .groups
-                    .extend(group.filter(|group| !group.is_empty()));
-            }
+            Host::EndGroup => self.end_group(),
             Host::Relocatable => self.arguments.relocatable = true,
             Host::NoLibraries => self.arguments.no_libraries = true,
             _ => {}
         }
+    }
+
+    fn end_group(&mut self) {
+        let end = self.arguments.items.len();
+        let group = self.group.take().map(|start| start..end);
+        let group = group.filter(|group| !group.is_empty());
+        self.arguments.groups.extend(group);
     }
 
     fn whole(&mut self, on: bool) {
@@ -436,16 +442,19 @@ impl Walk {
                 arguments.output = Some(value);
                 self.output_token = Some(at);
             }
-            Host::Library | Host::NamedLibrary => {
+            Host::Library | Host::NamedLibrary | Host::DefaultLibrary => {
                 let only_static = self.state.only_static;
-                let load = self.load();
-                self.arguments.items.push(Item::Library {
+                let library = Item::Library {
                     name: value,
-                    load,
+                    load: self.load(),
                     only_static,
                     by_letter: id == Host::Library,
                     token: at,
-                });
+                };
+                match id {
+                    Host::DefaultLibrary => self.default_libraries.push(library),
+                    _ => self.arguments.items.push(library),
+                }
             }
             Host::WholeLibrary => self.input_as(&value, Load::Whole, at),
             Host::LibraryDir => {
