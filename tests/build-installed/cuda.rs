@@ -296,6 +296,11 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
     let hint = "\nhint: nvcc does not compile kernels for the host: set `compiler = \"nvcc\"` for a module of these sources, or \
         declare the function `__host__ __device__`\n";
     assert!(error.contains(hint), "{error}");
+    let source = "using Launch = std::function<void()>;\nextern \"C\" __global__ void k(int *x) { *x = 1; }\n";
+    package.put("kernels/k.cu", source);
+    let error = package.fails(&mut script);
+    let hint = "\nhint: nvcc includes `<functional>` and `<utility>` with `--expt-extended-lambda`: include them in the source\n";
+    assert!(error.contains(hint), "{error}");
     declare(&package, CUDA);
     let source = "__device__ __attribute__((managed)) int total;\nextern \"C\" __global__ void k(int *x) { *x = total; }\n";
     package.put("kernels/k.cu", source);

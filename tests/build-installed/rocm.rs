@@ -438,6 +438,19 @@ fn says_how_to_install_device_libraries_that_clang_misses() {
 }
 
 #[test]
+fn says_which_headers_declare_the_names_of_hip() {
+    let Some(package) = package(&format!("{ONE}{HEADERS}")) else {
+        return;
+    };
+    fs::remove_file(package.at("kernels/helper.hip")).unwrap();
+    let source = "extern \"C\" __global__ void k(float *x) { x[threadIdx.x] *= 2; }\n";
+    package.put("kernels/k.hip", source);
+    let error = package.fails(&mut build(&package));
+    let hint = "\nhint: a header declares HIP's names: include `<hip/hip_runtime.h>` of ROCm, or `<offload/gpu.h>`, which needs no ROCm\n";
+    assert!(error.contains(hint), "{error}");
+}
+
+#[test]
 fn says_how_to_install_a_library_whose_header_is_missing() {
     let Some(package) = package(&format!("{ONE}{HEADERS}")) else {
         return;

@@ -81,6 +81,21 @@ fn links_device_libraries_that_kernels_call() {
     assert!(symbols.contains(" t __ocml_sin_f64"), "{symbols}");
 }
 
+/// clang's header has such functions in each source.
+#[test]
+fn needs_no_library_for_functions_that_no_kernel_calls() {
+    let Some(package) = package() else {
+        return;
+    };
+    let region =
+        "int run(int x) {\n#pragma omp target map(tofrom : x)\n  x += 1;\n  return x;\n}\n";
+    package.put("kernels/k.c", &format!("#include <complex.h>\n{region}"));
+    text(&script(&package, None).output().unwrap());
+    let (symbols, code) = listing(&image(&package, "gfx90a"));
+    assert!(symbols.contains("__omp_offloading_"), "{symbols}");
+    assert!(!code.contains("__muldc3"), "{code}");
+}
+
 /// Target regions may call what is on the host only, such as a BLAS. Host code calls it, too.
 #[test]
 fn links_libraries_of_the_host_into_images_for_cpus() {

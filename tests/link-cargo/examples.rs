@@ -796,8 +796,12 @@ fn adds_kernels_to_a_package() {
         .current_dir(folder.path());
     succeed(&mut new);
     std::fs::write(own.join("build.rs"), "fn main() {}\n").unwrap();
+    std::fs::create_dir(own.join("kernels")).unwrap();
+    std::fs::write(own.join("kernels/old.cu"), "").unwrap();
     let text = stdout(&succeed(cargo_offload(&own).args(["init", "--cuda"])));
     assert!(text.contains("Kept build.rs\nAdd to build.rs:\n"), "{text}");
+    let found = "Found kernels/old.cu, which `sources` takes, too\n";
+    assert!(text.contains(found), "{text}");
     assert!(text.contains("\nAdd to src/lib.rs:\n"), "{text}");
     assert_eq!(
         std::fs::read_to_string(own.join("build.rs")).unwrap(),

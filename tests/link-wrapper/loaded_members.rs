@@ -94,10 +94,6 @@ impl Objects {
             Format::Coff => ["\"dr\"", "\"n\"", ""],
         };
         let (source, object) = (format!("{name}.s"), format!("{name}.o"));
-        let target = match self.format {
-            Format::Elf => "x86_64-pc-linux-gnu",
-            Format::Coff => "x86_64-w64-windows-gnu",
-        };
         self.project.write(
             &source,
             &format!(
@@ -105,11 +101,15 @@ impl Objects {
                  .section .llvm.offloading,{images}\n.p2align 3\n.incbin \"images.bin\"\n{end}"
             ),
         );
-        let mut assemble = self.project.command(&self.project.clang);
-        assemble
-            .arg(format!("--target={target}"))
-            .args(["-c", &source, "-o", &object]);
-        run(&mut assemble);
+        // GNU's assembler starts faster than clang.
+        let mut assemble = match self.format {
+            Format::Elf => self.project.command("as"),
+            Format::Coff => self.project.command(&self.project.clang),
+        };
+        if self.format == Format::Coff {
+            assemble.args(["--target=x86_64-w64-windows-gnu", "-c"]);
+        }
+        run(assemble.args([&*source, "-o", &*object]));
         if !self.names.iter().any(|known| known == name) {
             self.names.push(name.to_owned());
         }

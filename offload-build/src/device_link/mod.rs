@@ -167,7 +167,10 @@ impl DeviceLinker<'_> {
             .args(objects)
             .arg("-Wl,--no-undefined");
         if module.is_some() {
-            command = command.args(self.device_runtime(job)?);
+            // A function that no kernel calls may need libraries that are not there: clang's header of `<complex>` has some.
+            command = command
+                .args(["-ffunction-sections", "-Wl,--gc-sections"])
+                .args(self.device_runtime(job)?);
         }
         self.check_lld()?;
         Ok(self.extra(self.module(command, module)))

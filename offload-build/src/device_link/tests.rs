@@ -248,7 +248,7 @@ fn plans_one_module_with_the_device_runtime_for_openmp_on_amd() {
         [
             "bin/llvm-link -o k.merged.bc a.bc b.bc".to_owned(),
             format!(
-                "{link} -Wl,--no-undefined {RUNTIME}-amdgpu-gfx90a.bc -O3 -x ir k.merged.bc -g -Xlinker -x"
+                "{link} -Wl,--no-undefined -ffunction-sections -Wl,--gc-sections {RUNTIME}-amdgpu-gfx90a.bc -O3 -x ir k.merged.bc -g -Xlinker -x"
             ),
         ]
     );
@@ -275,7 +275,7 @@ fn plans_one_module_with_the_device_runtime_for_openmp_on_amd() {
     assert_eq!(
         given.lines(),
         [format!(
-            "{link} -Wl,--no-undefined -O3 -x ir a.bc -g -Xlinker -lompdevice"
+            "{link} -Wl,--no-undefined -ffunction-sections -Wl,--gc-sections -O3 -x ir a.bc -g -Xlinker -lompdevice"
         )]
     );
 }

@@ -98,6 +98,14 @@ const FOR_OPENMP: &[(&str, &str)] = &[
 /// Hints for headers that are missing.
 const FOR_HIP: &[(&str, &str)] = &[
     UNSUPPORTED_CALL,
+    (
+        "use of undeclared identifier 'threadIdx'",
+        "a header declares HIP's names: include `<hip/hip_runtime.h>` of ROCm, or `<offload/gpu.h>`, which needs no ROCm",
+    ),
+    (
+        "use of undeclared identifier 'blockIdx'",
+        "a header declares HIP's names: include `<hip/hip_runtime.h>` of ROCm, or `<offload/gpu.h>`, which needs no ROCm",
+    ),
     ("fatal error: 'hipblas", ROCM_LIBRARY),
     ("fatal error: 'rocblas", ROCM_LIBRARY),
     ("fatal error: 'hipcub/", ROCM_LIBRARY),
@@ -133,6 +141,10 @@ pub(crate) const ATOMIC_OF_OLD_PTX: (&str, &str) = (
 const FOR_CUDA: &[(&str, &str)] = &[
     UNSUPPORTED_CALL,
     ATOMIC_OF_OLD_PTX,
+    (
+        "no template named 'function' in namespace 'std'",
+        "nvcc includes `<functional>` and `<utility>` with `--expt-extended-lambda`: include them in the source",
+    ),
     (
         MANAGED,
         "clang has no `__managed__` variables for CUDA: host and device would each have one of their own. Set `compiler = \"nvcc\"`",

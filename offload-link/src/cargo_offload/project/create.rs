@@ -1,6 +1,6 @@
 //! `cargo offload new` and `init`: packages that build device code at once.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -191,6 +191,12 @@ pub(crate) fn init(line: &InitLine, out: &mut impl Write) -> Result<(), CargoOff
             said.push(format!("Add to {script}:\n{}", indented(text)));
         }
     }
+    for path in others(&files)? {
+        said.push(format!(
+            "Found {}, which `sources` takes, too",
+            terminal(&*path)
+        ));
+    }
     // Cargo links what a build script names to the library, if there is one.
     let roots = ["src/lib.rs", "src/main.rs"];
     let root = roots.into_iter().find(|root| Path::new(root).is_file());
@@ -199,6 +205,28 @@ pub(crate) fn init(line: &InitLine, out: &mut impl Write) -> Result<(), CargoOff
         root.unwrap_or("the crate")
     ));
     writeln!(out, "{}", said.join("\n")).map_err(CargoOffloadError::unwritten)
+}
+
+/// Returns the sources beside those of a template, which its pattern takes, too, sorted.
+fn others(files: &[(&str, String)]) -> Result<Vec<PathBuf>, CargoOffloadError> {
+    let own: Vec<&Path> = files.iter().map(|(path, _)| Path::new(*path)).collect();
+    let folder = Path::new("kernels");
+    let own_here = own.iter().filter(|path| path.parent() == Some(folder));
+    let extensions: Vec<&OsStr> = own_here.filter_map(|path| path.extension()).collect();
+    let wrong = |problem| CargoOffloadError::of(folder, problem);
+    let mut found = Vec::new();
+    for file in fs::read_dir(folder).map_err(wrong)? {
+        let path = folder.join(file.map_err(wrong)?.file_name());
+        let is_taken = path
+            .extension()
+            .is_some_and(|name| extensions.contains(&name));
+        // A crate of kernels has a manifest here, and no patterns.
+        if is_taken && path.extension() != Some(OsStr::new("toml")) && !own.contains(&&*path) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// Returns the files of a template besides `Cargo.toml`; our crates come from where the user says.
