@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use offload_formats::format::bundle::{self, BundleImage};
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 
-use crate::prune::{folder, pruned, unit};
-use crate::support::DEFAULT_SIGNALS;
+use crate::prune::{folder, prune, pruned, unit};
+use crate::support::{DEFAULT_SIGNALS, run};
 
 const PRUNE: [&str; 2] = ["offload", "prune"];
 
@@ -36,7 +36,12 @@ fn keeps_what_users_set_in_place_and_no_rights_elsewhere() {
     };
     let before = state("tree/units");
     let own = state("main.c");
-    pruned(&folder, &["--keep=gfx1100", "-r", "tree", "-o", "new"]);
+    run(Command::new("mkfifo").arg(folder.path("tree/pipe")));
+    let output = prune(&folder, &["--keep=gfx1100", "-r", "tree", "-o", "new"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let warning = "warning: tree/pipe: is not a regular file, and is not copied\n";
+    assert!(output.status.success() && said.contains(warning), "{said}");
+    assert!(!folder.path("new/pipe").exists());
     pruned(&folder, &["--keep=gfx1100", "tree/units", "-o", "alone"]);
     for name in ["new/units", "new/text", "alone"] {
         assert_eq!(state(name), (own.0, own.1, 0o751), "{name}");

@@ -20,6 +20,7 @@ use offload_formats::names::Triple;
 use offload_formats::registration::coff::WindowsAbi;
 use offload_formats::registration::deferred::{Deferred, add_demand};
 use offload_formats::registration::openmp::{Blob, BlobSection, EntryTable, OpenMp};
+use offload_formats::registration::sycl::Sycl;
 use offload_formats::registration::{Global, NEEDS_OFFLOAD_LINK, RegistrationError};
 use support::{found, tool};
 
@@ -610,4 +611,34 @@ fn rejects_what_no_object_can_hold() {
         openmp.to_coff(WindowsAbi::Msvc).unwrap_err().to_string(),
         "`/__X` cannot be the name of a symbol or section"
     );
+    let openmp = OpenMp {
+        table: EntryTable::Symbol {
+            symbol: "a\0b",
+            size: 1,
+        },
+        ..openmp
+    };
+    for written in [
+        openmp.to_object(Machine::X86_64).map(drop),
+        openmp.to_coff(WindowsAbi::Gnu).map(drop),
+        openmp.to_c(&[]).map(drop),
+        openmp.to_ir(&host).map(drop),
+    ] {
+        assert_eq!(
+            written.unwrap_err().to_string(),
+            "`a\\0b` cannot be the name of a symbol or section"
+        );
+    }
+    let sycl = Sycl {
+        images: &[],
+        section: BlobSection::Offloading,
+        globals: &[],
+    };
+    let file = [Path::new("image")];
+    for written in [openmp.to_c(&file), sycl.to_c(&file)] {
+        assert_eq!(
+            written.unwrap_err().to_string(),
+            "expected 0 files, one for each image, found 1"
+        );
+    }
 }

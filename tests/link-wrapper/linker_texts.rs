@@ -192,6 +192,11 @@ fn takes_the_hosts_parts_of_an_archive_when_they_are_wanted() {
     assert_eq!(place.registered(&[STUB, "libmixed.a"]), one_kernel("one"));
     let mut expected = one_kernel("one");
     expected.insert(2, "host part".to_owned());
+    place.link(&[STUB, "-Wl,-u,said", "libmixed.a", "--dry-run"]);
+    let report = place.report();
+    let warning =
+        "libmixed.a: the symbols that its host part needs are unknown before it is linked\n";
+    assert!(report.contains(warning), "{report}");
     assert_eq!(
         place.registered(&[STUB, "-Wl,-u,said", "libmixed.a"]),
         expected

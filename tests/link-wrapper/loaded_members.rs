@@ -187,7 +187,7 @@ impl RandomLink {
             link.line.push(first.clone());
         }
         for number in 0..2 + random.below(4) {
-            let members = 1 + random.below(2);
+            let members = 1 + random.below(3);
             let members = (0..members).map(|_| link.object(objects, random, false));
             let mut members: Vec<String> = members.collect();
             if random.below(6) == 0 {
@@ -373,7 +373,7 @@ fn foresees_what_linkers_for_windows_load() {
     let line = run(link.arg("--dry-run").args(OF_MINGW).arg("m.o"));
     assert!(!line.contains("nostart-stop-gc"), "{line}");
     for linker in [&linker, &mingw] {
-        // A weak definition is a default: the archive is searched for another one.
+        // The index has no weak definition, and the archive is searched before the member with it is read.
         objects.expect_same(linker, &["m.o", "libk.a"], &["m", "w", "k"]);
     }
     // Members are read after all files. Default libraries come last.

@@ -385,6 +385,8 @@ mod tests {
         let outer = scratch.keep(3, |out| out.write_all(b"out")).unwrap();
         let inner = scratch.keep(3, |out| out.write_all(&outer.read(&(0..3)).unwrap()));
         assert_eq!(inner.unwrap(), outer);
+        let other = scratch.keep(3, |out| out.write_all(b"oat")).unwrap();
+        assert_ne!(other, outer);
         assert!(Scratch::in_memory().file::<Cursor<Vec<u8>>>().is_none());
         let other = scratch.another();
         other.keep(1, |out| out.write_all(b"a")).unwrap();

@@ -188,6 +188,8 @@ mod tests {
         // No library is named `lib-…`, and `x86_64` alone is no triple.
         assert_eq!(row("liba-x86_64"), ("a-x86_64", "", ""));
         assert_eq!(row("liba-amdgcnx"), ("a-amdgcnx", "", ""));
+        let spirv = "a-spirv64-unknown-unknown";
+        assert_eq!(row("liba-spirv64-unknown-unknown"), (spirv, "", ""));
     }
 
     #[test]
@@ -197,6 +199,11 @@ mod tests {
             ("nvptx64-nvidia-cuda", "sm_90"),
             ("aarch64-unknown-linux-gnu", ""),
         ];
+        for id in ["gfx90a", "gfx90a:sramecc-", "gfx906:sramecc+:xnack-"] {
+            let read = LibraryName::parse("libbc-foo-amdgcn-gfx90a-sramecc-");
+            let fits = read.fits(&triple(targets[0].0), id);
+            assert_eq!(fits, id == "gfx90a:sramecc-", "{id}");
+        }
         for (text, id) in targets {
             let triple = triple(text);
             let name = file_name("foo", &triple, id);

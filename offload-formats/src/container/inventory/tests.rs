@@ -79,6 +79,19 @@ fn finds_the_images_of_every_container() {
     let found = find(&packed);
     let compression = found.containers[0].compression.unwrap();
     assert_eq!(compression.uncompressed_size, plain.len() as u64);
+    // LLVM compresses bundles of text, too.
+    let text = b"\n# __CLANG_OFFLOAD_BUNDLE____START__ hip-amdgcn-amd-amdhsa--gfx90a\ntext\n\
+        # __CLANG_OFFLOAD_BUNDLE____END__ hip-amdgcn-amd-amdhsa--gfx90a\n";
+    let packed = compressed_bundle::compress(text, Default::default()).unwrap();
+    let found = find(&packed);
+    assert!(found.problems.is_empty(), "{}", found.problems[0]);
+    let container = &found.containers[0];
+    let image = &container.images[0];
+    assert_eq!(container.format, ContainerFormat::TextBundle);
+    assert_eq!(
+        (image.target.to_string(), image.range.clone()),
+        ("amdgcn-amd-amdhsa gfx90a".to_owned(), 67..71)
+    );
 
     let cuda = |name: &str, form, offset| (format!("nvptx64-nvidia-cuda {name}"), form, offset);
     // The offsets are those of the golden test of `format/fatbin.rs`.

@@ -359,7 +359,7 @@ mod tests {
     fn keeps_ptx_that_is_all_a_gpu_has() {
         let all = NvidiaImages {
             cubins: &["sm_80", "sm_90a"],
-            ptx: &["sm_70", "sm_80", "sm_120"],
+            ptx: &["sm_70", "sm_80", "sm_100a", "sm_100f", "sm_120"],
         };
         for (gpu, expected) in [
             ("sm_80", &[][..]),
@@ -367,11 +367,12 @@ mod tests {
             ("sm_86", &[]),
             ("sm_90", &[]),
             ("sm_75", &["sm_70"]),
-            ("sm_100", &["sm_80"]),
+            ("sm_100", &["sm_80", "sm_100a", "sm_100f"]),
+            ("sm_103", &["sm_80", "sm_100f"]),
             ("sm_121", &["sm_120"]),
             ("sm_60", &[]),
             ("sm_8*", &[]),
-            ("sm_10*", &["sm_70", "sm_80", "sm_120"]),
+            ("sm_10*", all.ptx),
             ("gfx90a", &[]),
         ] {
             let choice = PruneChoice::keep(vec![gpu.to_owned()], PtxChoice::Drop);

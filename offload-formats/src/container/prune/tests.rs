@@ -1,11 +1,13 @@
 use super::*;
 
+use crate::container::elf::{Elf, ElfSection};
 use crate::format::bundle::{self, BundleImage};
 use crate::format::offload_binary::{
     self, Method, NewBinaryEntry, OffloadBinary, OffloadBinaryVersion,
 };
 use crate::format::pieces::to_bytes;
 use crate::names::LlvmRelease;
+use ::object::elf;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -62,24 +64,53 @@ fn keeps_headers_and_images_of_fat_binaries() {
     assert!(pruned.counts.kept.is_empty());
     assert_eq!(pruned.counts.empty, 1);
     assert_eq!(pruned.size, 16);
-    // Nothing is lost with a file that has no symbols, as of a source without kernels: this one has no sections.
+    // Nothing is lost with a file that has no symbols but those of sections, as of a source without kernels.
     let magic = expected.windows(4).position(|bytes| bytes == b"\x7fELF");
     let image = magic.unwrap();
+    let counts = |file: &[u8]| {
+        let pruned = prune(file, &keep(&["sm_90"]), LIMIT, &Scratch::in_memory());
+        let counts = pruned.unwrap().counts;
+        (counts.removed.len(), counts.empty)
+    };
+    let elf = Elf::parse(&expected[..], image as u64..expected.len() as u64).unwrap();
+    let is_table = |section: &ElfSection| section.section_type == elf::SHT_SYMTAB.0;
+    let table = elf.check(&elf.sections().find(is_table).unwrap()).unwrap();
+    for symbol in table.step_by(24) {
+        expected[symbol as usize + 4] = elf::STT_SECTION.0;
+    }
+    assert_eq!(counts(&expected), (1, 0));
+    // Without sections.
     for (offset, size) in [(0x28, 8), (0x3c, 2), (0x3e, 2)] {
         expected[image + offset..image + offset + size].fill(0);
     }
-    let pruned = prune(
-        &expected[..],
-        &keep(&["sm_90"]),
-        LIMIT,
-        &Scratch::in_memory(),
-    )
-    .unwrap();
-    assert_eq!((pruned.counts.removed.len(), pruned.counts.empty), (1, 0));
+    assert_eq!(counts(&expected), (1, 0));
 }
 
 const GFX906: &[(&[u8], &[u8])] = &[(b"arch", b"gfx906")];
 const GFX908: &[(&[u8], &[u8])] = &[(b"arch", b"gfx908")];
+
+#[test]
+fn writes_the_offload_binary_that_a_packager_would_write() {
+    let entry = |strings, image_size| NewBinaryEntry {
+        image_size,
+        strings,
+        ..Default::default()
+    };
+    let version = OffloadBinaryVersion::V2;
+    let entries = [entry(GFX906, 3), entry(GFX908, 5)];
+    let written = |entries: &[NewBinaryEntry<'_>], images: &[&[u8]]| {
+        let pieces = offload_binary::layout(entries, version, LlvmRelease::V23).unwrap();
+        to_bytes(&pieces, images).unwrap()
+    };
+    let file = written(&entries, &[b"one", b"three"]);
+    let next = written(&entries[..1], &[b"one"]);
+    let kept = written(&entries[1..], &[b"three"]);
+    let file = [file, next].concat();
+    assert!(bytes(&file, &keep(&["gfx908"])) == kept);
+    let choice = keep(&["gfx908"]);
+    let pruned = prune(&file[..], &choice, LIMIT, &Scratch::in_memory()).unwrap();
+    assert_eq!(pruned.copied.len(), 1);
+}
 
 #[test]
 fn reads_the_compressed_offload_binaries_that_it_writes() {

@@ -601,13 +601,12 @@ impl HostSearch<'_> {
         reader: &mut impl SymbolReader<E>,
     ) -> Result<(), E> {
         let best = self.best(reader)?;
-        let mut needed: Vec<usize> = self.wanted.iter().copied().collect();
         let mut end = 0;
         for file in files {
             match file.content.clone() {
                 SearchedContent::Loaded(units) => {
                     for unit in units {
-                        needed.extend(self.load(unit, reader)?);
+                        self.load(unit, reader)?;
                     }
                 }
                 SearchedContent::Library(library) => {
@@ -618,14 +617,14 @@ impl HostSearch<'_> {
                         first.is_none_or(|(_, first)| first >= end)
                             && search.referred[symbol] < ReferredBy::Hidden
                     };
-                    needed.extend(self.want_for_library(library, takes, reader));
+                    self.want_for_library(library, takes, reader);
                 }
                 SearchedContent::Searched(units) => end = end.max(units.end),
             }
         }
         // Objects come before archives wherever they are, but their common storage. Among archives the best definition is chosen,
         // whatever else is loaded.
-        needed.extend(self.wanted.iter().copied());
+        let mut needed: Vec<usize> = self.wanted.iter().copied().collect();
         let of_objects = self.states.clone();
         while let Some(symbol) = needed.pop() {
             let first = best[symbol].filter(|(rank, _)| match of_objects[symbol] {

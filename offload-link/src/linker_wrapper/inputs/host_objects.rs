@@ -20,11 +20,7 @@ pub(crate) fn symbols(blocks: &Blocks, unit: &Unit) -> Option<Names> {
         return None;
     }
     let data = blocks.apart();
-    let mut symbols = container::symbols(&data, unit.data.clone()).ok()?;
-    if unit.kind == UnitKind::Coff {
-        // Weak symbols of COFF are references with a default: archives are searched for them.
-        symbols.retain(|symbol| !symbol.defined || !symbol.weak);
-    }
+    let symbols = container::symbols(&data, unit.data.clone()).ok()?;
     Some(Names::of(&symbols))
 }
 

@@ -5,6 +5,7 @@ use super::write::Compressor;
 use super::*;
 use crate::format::bundle::{Bundle, BundleImage, BundleLayout, to_bytes};
 use crate::format::bytes::ReadAt;
+use crate::format::unpacked::Scratch;
 
 /// `clang-offload-bundler` of these releases; commands in `tests/golden/README.md`.
 const V2: &[u8] = include_bytes!("../../../../../tests/golden/19.1.7/compressed.bundle");
@@ -42,7 +43,12 @@ fn decompress(bytes: &[u8]) -> Result<Vec<u8>, CompressedBundleError> {
 }
 
 fn decompress_within(bytes: &[u8], limit: u64) -> Result<Vec<u8>, CompressedBundleError> {
-    parse(bytes)?.decompress(bytes, limit)
+    let found = parse(bytes)?.decompress(bytes, limit);
+    if let Err(error) = &found {
+        let unpacked = parse(bytes)?.unpack(bytes, limit, &Scratch::in_memory());
+        assert_eq!(unpacked.err().as_ref(), Some(error));
+    }
+    found
 }
 
 fn changed(whole: &[u8], offset: usize, change: &[u8]) -> Vec<u8> {

@@ -105,6 +105,10 @@ fn names_the_problem_with_line_and_column() {
         ),
         (document("Foo: 1\nMembers: []\n"), "2:1: unknown key 'Foo'"),
         (
+            document("Members: [{String: [{Key: a, Value: b, Foo: c}]}]\n"),
+            "2:40: unknown key 'Foo'",
+        ),
+        (
             document("Members: []\nMembers: []\n"),
             "3:1: duplicated mapping key 'Members'",
         ),

@@ -38,7 +38,20 @@ const LARGE: &[u8] = b"PK\x03\x04-\x00\x00\x00\x00\x00\x83\x18\"Xxw\xa6\x0f\xff\
     \x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xa4\x01E\x00\x00\x00bPK\x05\x06\x00\x00\x00\x00\
     \x02\x00\x02\x00d\x00\x00\x00~\x00\x00\x00\x00\x00";
 
-const FILES: [&[u8]; 3] = [PLAIN, STREAMED, LARGE];
+/// After other bytes, with a comment, `force_zip64=True`, `ZIP64_LIMIT = 8` and `ZIP_FILECOUNT_LIMIT = 1`. The fields of the
+/// end are those of files that exceed the real limits.
+const ZIP64_END: &[u8] = b"#!python\nPK\x03\x04-\0\0\0\0\0\x83\x18\"Xxw\xa6\x0f\xff\xff\xff\xff\xff\xff\xff\xff\x07\0\x14\0a/\
+    k.txt\x01\0\x10\0\x0c\0\0\0\0\0\0\0\x0c\0\0\0\0\0\0\0stored bytesPK\x03\x04-\0\0\0\x08\0\x83\x18\"\
+    X\xf0q\x1a\xc4\xff\xff\xff\xff\xff\xff\xff\xff\x01\0\x14\0b\x01\0\x10\0(\0\0\0\0\0\0\0\x06\0\0\0\0\
+    \0\0\0\xab\xa8 \x0e\0\0PK\x01\x02-\x03-\0\0\0\0\0\x83\x18\"Xxw\xa6\x0f\xff\xff\xff\xff\xff\xff\xff\
+    \xff\x07\0\x1c\0\0\0\0\0\0\0\0\0\x80\x01\xff\xff\xff\xffa/k.txt\x01\0\x18\0\x0c\0\0\0\0\0\0\0\x0c\
+    \0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0PK\x01\x02-\x03-\0\0\0\x08\0\x83\x18\"X\xf0q\x1a\xc4\xff\xff\xff\
+    \xff\xff\xff\xff\xff\x01\0\x1c\0\0\0\0\0\0\0\0\0\x80\x01\xff\xff\xff\xffb\x01\0\x18\0(\0\0\0\0\0\0\
+    \0\x06\0\0\0\0\0\0\0N\0\0\0\0\0\0\0PK\x06\x06,\0\0\0\0\0\0\0-\0-\0\0\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\
+    \0\x02\0\0\0\0\0\0\0\x9c\0\0\0\0\0\0\0\x87\0\0\0\0\0\0\0PK\x06\x07\0\0\0\0#\x01\0\0\0\0\0\0\x01\0\
+    \0\0PK\x05\x06\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x05\0wheel";
+
+const FILES: [&[u8]; 4] = [PLAIN, STREAMED, LARGE, ZIP64_END];
 
 fn unpacked(member: &ZipMember, file: &[u8]) -> std::io::Result<Vec<u8>> {
     let stored = &file[member.content.start as usize..member.content.end as usize];
@@ -144,31 +157,37 @@ fn rejects_damaged_files() {
     );
 }
 
-/// Returns the file with another first member.
-fn with_new(file: &[u8], content: &[u8]) -> Vec<u8> {
+/// Returns the file with new content of the member with that index.
+fn with_new(file: &[u8], index: usize, content: &[u8]) -> Vec<u8> {
     let zip = ZipFile::parse(file, 0..file.len() as u64).unwrap();
     let mut stored = Vec::new();
-    let packed = deflate(content, zip.members[0].method, &mut stored).unwrap();
+    let packed = deflate(content, zip.members[index].method, &mut stored).unwrap();
     let new = NewZipContent {
         crc: packed.crc,
         size: packed.size,
         pieces: vec![Piece::Bytes(stored)],
     };
-    let pieces = zip.with_new_content(file, &BTreeMap::from([(0, new)]));
+    let pieces = zip.with_new_content(file, &BTreeMap::from([(index, new)]));
     to_bytes(&pieces.unwrap(), &[file]).unwrap()
 }
 
 #[test]
 fn replaces_content_and_keeps_everything_else() {
     for file in FILES {
-        let new = with_new(file, b"new");
+        let new = with_new(file, 0, b"new");
         let zip = ZipFile::parse(&new[..], 0..new.len() as u64).unwrap();
         assert_eq!(unpacked(&zip.members[0], &new).unwrap(), b"new");
         assert_eq!(unpacked(&zip.members[1], &new).unwrap(), [b'x'; 40]);
-        let same = with_new(file, b"stored bytes");
         // Without the record after the content and its flag, a streamed member is as others.
         if file != STREAMED {
-            assert!(same == file);
+            assert!(with_new(file, 0, b"stored bytes") == file);
+            assert!(with_new(file, 1, &[b'x'; 40]) == file);
+        }
+        // CRC and sizes are also in the header; `LARGE` has those of the directory in 32 bits.
+        if file != LARGE {
+            let fields = |start: u64| &new[start as usize..][..12];
+            let ZipMember { header, entry, .. } = &zip.members[0];
+            assert_eq!(fields(header + 14), fields(entry.start + 16));
         }
     }
 }

@@ -142,6 +142,20 @@ fn inflates_compressed_offload_binaries() {
         assert_eq!((found[2].binary, found[2].bytes.is_some()), (2, true));
         assert_eq!(found[1].bytes, None);
     }
+    // More strings than there is room for: `compress` would refuse to write that.
+    let mut damaged = plain.clone();
+    damaged[0x28 + 0x10 + 3] = 1;
+    let mut packed = std::io::Cursor::new(TWO.to_vec());
+    packed.set_position(TWO.len() as u64);
+    let size = damaged.len() as u64;
+    offload_binary::compress_to(&damaged[..], size, method, None, &mut packed).unwrap();
+    assert_eq!(packed.position(), packed.get_ref().len() as u64);
+    let message = images(&packed.get_ref()[..]).unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "inflated offload binary 2: entry 0: string entries at offset 0x50 with size 0x18000030 runs past the end at \
+         0x10a0"
+    );
     // The inflated size that is claimed.
     let place = TWO.len() + 0x20;
     let mut large = file.clone();

@@ -91,7 +91,10 @@ fn compresses_only_version_3_and_only_once() {
     let small = compress(&plain(), Method::Zlib, None).unwrap();
     let mut longer = plain();
     longer.extend([0; 8]);
-    for bytes in [&small[..], super::super::tests::ONE, &longer, b""] {
+    // More strings than there is room for.
+    let mut damaged = plain();
+    damaged[0x28 + 0x10 + 3] = 1;
+    for bytes in [&small[..], super::super::tests::ONE, &longer, &damaged, b""] {
         assert_eq!(
             compress(bytes, Method::Zlib, None),
             Err(OffloadBinaryWriteError::NotVersion3)
