@@ -96,7 +96,7 @@ impl Objects {
         let (source, object) = (format!("{name}.s"), format!("{name}.o"));
         self.project.write(
             &source,
-            &format!(
+            format!(
                 ".text\n{text}\n.section .mark,{mark}\n.asciz \"mark_{name}.\"\n\
                  .section .llvm.offloading,{images}\n.p2align 3\n.incbin \"images.bin\"\n{end}"
             ),

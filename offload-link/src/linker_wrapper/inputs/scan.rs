@@ -74,7 +74,7 @@ impl Scan<'_> {
                 load,
                 only_static,
                 ..
-            } => match self.opened(path)? {
+            } => match self.opened(path, *only_static)? {
                 Some((path, file)) => self.file(path, file, at(load, only_static)),
                 // The host linker does not find such a file, either.
                 None => {
@@ -107,11 +107,15 @@ impl Scan<'_> {
     }
 
     /// Opens an input that may be missing. Microsoft's linkers search their folders for it, too.
-    fn opened(&mut self, path: &Path) -> Result<Option<(PathBuf, File)>, LinkError> {
+    fn opened(
+        &mut self,
+        path: &Path,
+        only_static: bool,
+    ) -> Result<Option<(PathBuf, File)>, LinkError> {
         let found = opened(path.to_owned())?;
         let is_searched = self.arguments.family == Family::Coff && has_extension(path.as_os_str());
         match found {
-            None if is_searched => self.find(path.as_os_str(), false),
+            None if is_searched => self.find(path.as_os_str(), only_static),
             found => Ok(found),
         }
     }
