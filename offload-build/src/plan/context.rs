@@ -95,17 +95,15 @@ const FOR_OPENMP: &[(&str, &str)] = &[
     ("offloading entry for declare target variable", INITIAL_HINT),
 ];
 
+/// The hint for a source without a header of HIP.
+const NAMES_OF_HIP: &str = "a header declares HIP's names: include `<hip/hip_runtime.h>` of ROCm, or `<offload/gpu.h>`, which needs no \
+    ROCm";
+
 /// Hints for headers that are missing.
 const FOR_HIP: &[(&str, &str)] = &[
     UNSUPPORTED_CALL,
-    (
-        "use of undeclared identifier 'threadIdx'",
-        "a header declares HIP's names: include `<hip/hip_runtime.h>` of ROCm, or `<offload/gpu.h>`, which needs no ROCm",
-    ),
-    (
-        "use of undeclared identifier 'blockIdx'",
-        "a header declares HIP's names: include `<hip/hip_runtime.h>` of ROCm, or `<offload/gpu.h>`, which needs no ROCm",
-    ),
+    ("use of undeclared identifier 'threadIdx'", NAMES_OF_HIP),
+    ("use of undeclared identifier 'blockIdx'", NAMES_OF_HIP),
     ("fatal error: 'hipblas", ROCM_LIBRARY),
     ("fatal error: 'rocblas", ROCM_LIBRARY),
     ("fatal error: 'hipcub/", ROCM_LIBRARY),

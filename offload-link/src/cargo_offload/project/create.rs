@@ -212,16 +212,16 @@ fn others(files: &[(&str, String)]) -> Result<Vec<PathBuf>, CargoOffloadError> {
     let own: Vec<&Path> = files.iter().map(|(path, _)| Path::new(*path)).collect();
     let folder = Path::new("kernels");
     let own_here = own.iter().filter(|path| path.parent() == Some(folder));
-    let extensions: Vec<&OsStr> = own_here.filter_map(|path| path.extension()).collect();
+    let extensions = own_here.filter_map(|path| path.extension());
+    // A crate of kernels has its manifest here, and no pattern.
+    let extensions: Vec<&OsStr> = extensions.filter(|name| *name != "toml").collect();
     let wrong = |problem| CargoOffloadError::of(folder, problem);
     let mut found = Vec::new();
     for file in fs::read_dir(folder).map_err(wrong)? {
         let path = folder.join(file.map_err(wrong)?.file_name());
-        let is_taken = path
-            .extension()
-            .is_some_and(|name| extensions.contains(&name));
-        // A crate of kernels has a manifest here, and no patterns.
-        if is_taken && path.extension() != Some(OsStr::new("toml")) && !own.contains(&&*path) {
+        let extension = path.extension();
+        let is_taken = extension.is_some_and(|name| extensions.contains(&name));
+        if is_taken && !own.contains(&&*path) {
             found.push(path);
         }
     }

@@ -567,7 +567,10 @@ impl HostSearch<'_> {
     /// Returns for each symbol the unit of an archive with the first of its best definitions. An only definition is not read, and
     /// counts as a strong one.
     fn best<E>(&self, reader: &mut impl SymbolReader<E>) -> Result<Vec<Option<Definition>>, E> {
-        let only = |units: &Vec<usize>| Some((DefinitionRank::Strong, *units.first()?));
+        let only = |units: &Vec<usize>| match units.as_slice() {
+            [unit] => Some((DefinitionRank::Strong, *unit)),
+            _ => None,
+        };
         let mut best: Vec<Option<Definition>> = self.providers.iter().map(only).collect();
         let is_only = |symbol: &usize| self.providers[*symbol].len() == 1;
         for (unit, symbols) in self.listed.iter().enumerate() {
@@ -587,9 +590,8 @@ impl HostSearch<'_> {
             for symbol in symbols.iter().filter(|symbol| !is_only(symbol)) {
                 let rank = ranks.get(symbol).copied();
                 let found = (rank.unwrap_or(DefinitionRank::Strong), unit);
-                let is_first = self.providers[*symbol].first() == Some(&unit);
-                let other = best[*symbol].filter(|_| !is_first);
-                best[*symbol] = other.map_or(Some(found), |other| Some(other.min(found)));
+                let other = best[*symbol].unwrap_or(found);
+                best[*symbol] = Some(found.min(other));
             }
         }
         Ok(best)
