@@ -299,7 +299,7 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
     let source = "using Launch = std::function<void()>;\nextern \"C\" __global__ void k(int *x) { *x = 1; }\n";
     package.put("kernels/k.cu", source);
     let error = package.fails(&mut script);
-    let hint = "\nhint: nvcc includes `<functional>` and `<utility>` with `--expt-extended-lambda`: include them in the source\n";
+    let hint = "\nhint: clang does not include `<functional>` and `<utility>`, as nvcc does with `--expt-extended-lambda`: include them in the source\n";
     assert!(error.contains(hint), "{error}");
     declare(&package, CUDA);
     let source = "__device__ __attribute__((managed)) int total;\nextern \"C\" __global__ void k(int *x) { *x = total; }\n";

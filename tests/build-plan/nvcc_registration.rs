@@ -234,6 +234,9 @@ fn registers_in_programs_for_another_processor() {
             .env("OFFLOAD_COMPILER", &nvcc)
             .env("TARGET", HOST)
             .env("LIBRARY_PATH", &libraries)
+            .env("CXX_aarch64_unknown_linux_gnu", &cpp)
+            // For this machine.
+            .env("NVCC_CCBIN", "g++")
             .env("PATH", std::env::var_os("PATH").unwrap());
         script
     };
@@ -265,7 +268,7 @@ fn registers_in_programs_for_another_processor() {
     of_nvcc.sort();
     assert_eq!(of_cross, of_nvcc);
 
-    // Each source for itself. The variable of the crate `cc` names the compiler.
+    // Each source for itself.
     runtime(&package, &cc);
     fs::remove_file(package.at("kernels/helper.cu")).unwrap();
     package.put(
@@ -281,7 +284,8 @@ fn registers_in_programs_for_another_processor() {
     );
     let error = package.fails(script().env(format!("CXX_{}", HOST.replace('-', "_")), "none-g++"));
     let expected = "module `kernels`: `none-g++` not found (searched: PATH)";
-    let hint = "(Debian: `apt install g++-aarch64-linux-gnu`)";
+    let hint = "(Debian: `apt install g++-aarch64-linux-gnu`), or name it in CXX_aarch64_unknown_linux_gnu or with \
+        `flags = [\"-ccbin=aarch64-linux-gnu-g++-14\"]`";
     assert!(error.contains(expected) && error.contains(hint), "{error}");
     for (host, expected) in [
         (

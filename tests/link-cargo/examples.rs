@@ -800,7 +800,7 @@ fn adds_kernels_to_a_package() {
     std::fs::write(own.join("kernels/old.cu"), "").unwrap();
     let text = stdout(&succeed(cargo_offload(&own).args(["init", "--cuda"])));
     assert!(text.contains("Kept build.rs\nAdd to build.rs:\n"), "{text}");
-    let found = "Found kernels/old.cu, which `sources` takes, too\n";
+    let found = "Found kernels/old.cu: `sources` matches it, too\n";
     assert!(text.contains(found), "{text}");
     assert!(text.contains("\nAdd to src/lib.rs:\n"), "{text}");
     assert_eq!(

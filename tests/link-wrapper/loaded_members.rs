@@ -150,6 +150,7 @@ impl Objects {
             let object = format!("{name}.o");
             linked.iter().any(|line| {
                 let (unit, _) = line.split_once(": ").unwrap();
+                let unit = unit.replace(".obj", ".o");
                 unit == object
                     || unit.ends_with(&format!("({object})"))
                     || unit.ends_with(&format!("/{object}"))
@@ -302,10 +303,14 @@ fn foresees_what_options_and_scripts_load() {
     objects.object("own", ".globl __wrap_f\n__wrap_f: ret");
     objects.object("u", ".weak f\nf: ret");
     objects.object("s", ".comm f,8,8");
+    objects.object("common", ".globl g\n.comm x,8,8\ng: nop");
+    objects.object("value", ".data\n.globl x\nx: .quad 1");
+    objects.archive("libcommon.a", &["common", "value"]);
     objects.archive("libf.a", &["r"]);
     objects.archive("liball.a", &["s", "u", "g", "r"]);
     objects.archive("libg.a", &["g"]);
     objects.archive("lib.a", &["h", "r", "k"]);
+    objects.archive("libk.a", &["h", "k"]);
     for (name, script) in [
         ("libouter.so", "INPUT(libinner.so)"),
         ("libinner.so", "INPUT(libg.a libf.a)"),
@@ -323,12 +328,20 @@ fn foresees_what_options_and_scripts_load() {
         if linker.name == "mold" {
             // Among archives the strong definition counts.
             objects.expect_same(&linker, &["m.o", "liball.a"], &["m", "g", "r"]);
+            // Common storage of a member gets a value.
+            objects.expect_same(&linker, &["m.o", "libcommon.a"], &["m", "common", "value"]);
         }
         if linker.name.starts_with("lld") {
             // References change after all files, whoever knows the symbol.
             objects.expect_same(&linker, &["--wrap=f", "m.o", "lib.a"], &["m", "h", "k"]);
             let line = ["--wrap=f", "m.o", "lib.a", "own.o"];
             objects.expect_same(&linker, &line, &["m", "h", "own"]);
+            objects.expect_same(&linker, &["--wrap=f", "m.o", "libk.a"], &["m", "h"]);
+            // A shared library comes before an archive whose members nobody needs yet.
+            let shared = ["-shared", "h.o", "-o", "libshared.so"];
+            run(objects.project.command(&linker.path).args(shared));
+            let line = ["libg.a", "libshared.so", "m.o"];
+            objects.expect_same(&linker, &line, &["m"]);
         }
     }
 }
@@ -361,7 +374,10 @@ fn foresees_what_linkers_for_windows_load() {
         )
         .unwrap();
     }
-    fs::rename(objects.project.path("q.o"), objects.project.path("lib/q.o")).unwrap();
+    for name in ["lib/q.o", "lib/q.obj"] {
+        fs::copy(objects.project.path("q.o"), objects.project.path(name)).unwrap();
+    }
+    fs::remove_file(objects.project.path("q.o")).unwrap();
     let mingw = HostLinker {
         name: "ld.lld",
         path: tool("llvm22", &["ld.lld"]).unwrap(),
@@ -396,6 +412,7 @@ fn foresees_what_linkers_for_windows_load() {
         (&["/libpath:lib", "n.o", "/defaultlib:pp"], &["n", "p"]),
         (&["/libpath:lib", "n.o", "/defaultlib:libp.a"], &["n", "p"]),
         (&["/libpath:lib", "n.o", "libp.a"], &["n", "p"]),
+        (&["/libpath:lib", "n.o", "q", "a.lib"], &["n", "p", "q"]),
         (
             &["/libpath:lib", "n.o", "q.o", "/defaultlib:a.lib"],
             &["n", "p", "q"],

@@ -141,7 +141,7 @@ const FOR_CUDA: &[(&str, &str)] = &[
     ATOMIC_OF_OLD_PTX,
     (
         "no template named 'function' in namespace 'std'",
-        "nvcc includes `<functional>` and `<utility>` with `--expt-extended-lambda`: include them in the source",
+        "clang does not include `<functional>` and `<utility>`, as nvcc does with `--expt-extended-lambda`: include them in the source",
     ),
     (
         MANAGED,

@@ -144,21 +144,28 @@ impl Host {
         }
     }
 
-    /// Returns the compiler of C++ for this host in a cross build, as users of the crate `cc` name it: by a variable, else GCC's
-    /// usual name, such as `aarch64-linux-gnu-g++`.
-    pub fn cpp_compiler(&self, environment: &Environment) -> String {
+    /// Returns the compiler of C++ that a variable names for this host, as for the crate `cc`.
+    pub fn cpp_variable(&self, environment: &Environment) -> Option<String> {
         let names = [self.triple.clone(), self.triple.replace('-', "_")];
         let mut named = names
             .iter()
             .filter_map(|triple| environment.variable(&format!("CXX_{triple}")));
-        named.next().unwrap_or_else(|| {
-            let parts: Vec<&str> = self.triple.split('-').collect();
-            let prefix = match parts[..] {
-                [arch, _vendor, system, abi] => [arch, system, abi].join("-"),
-                _ => parts.join("-"),
-            };
-            format!("{prefix}-g++")
-        })
+        named.next()
+    }
+
+    /// Returns the usual name of GCC's compiler of C++ for this host in a cross build, such as `aarch64-linux-gnu-g++`.
+    pub fn usual_cpp_compiler(&self) -> String {
+        let parts: Vec<&str> = self.triple.split('-').collect();
+        let prefix = match parts[..] {
+            [arch, _vendor, system, abi] => [arch, system, abi].join("-"),
+            _ => parts.join("-"),
+        };
+        format!("{prefix}-g++")
+    }
+
+    /// Tells whether its C library is that of GNU, on Linux.
+    pub fn has_glibc(&self) -> bool {
+        self.triple.ends_with("-linux-gnu")
     }
 
     /// The processor of ELF objects, where those are supported.
@@ -503,7 +510,9 @@ mod tests {
             let variables = variables.map(|(name, value)| (name.into(), value.into()));
             let environment = Environment::new(variables.into());
             let host = Host::of(&environment).unwrap();
-            assert_eq!(host.cpp_compiler(&environment), expected, "{triple}");
+            let compiler = host.cpp_variable(&environment);
+            let compiler = compiler.unwrap_or_else(|| host.usual_cpp_compiler());
+            assert_eq!(compiler, expected, "{triple}");
         }
     }
 

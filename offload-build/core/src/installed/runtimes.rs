@@ -136,7 +136,7 @@ fn library_folders(host: &Host) -> Vec<String> {
             "lib64".to_owned(),
             format!("lib/{arch}-linux-gnu"),
             format!("targets/{arch}-linux/lib"),
-            // NVIDIA's name of AArch64, but for its older small machines.
+            // NVIDIA's name for servers with AArch64.
             "targets/sbsa-linux/lib".to_owned(),
         ],
     }

@@ -12,7 +12,7 @@ pub struct GlobalSymbol<'d> {
     pub weak: bool,
     /// The symbol is not visible outside of the linked file.
     pub hidden: bool,
-    /// The symbol is of code that the last link compiles: bitcode, or an object of GCC's LTO.
+    /// The symbol is of LTO code, which the host linker compiles: bitcode, or an object of GCC's LTO.
     pub lto: bool,
     /// Common storage, as of Fortran's `COMMON`: a definition that gives way to one with a value.
     pub common: bool,

@@ -193,7 +193,7 @@ pub(crate) fn init(line: &InitLine, out: &mut impl Write) -> Result<(), CargoOff
     }
     for path in others(&files)? {
         said.push(format!(
-            "Found {}, which `sources` takes, too",
+            "Found {}: `sources` matches it, too",
             terminal(&*path)
         ));
     }

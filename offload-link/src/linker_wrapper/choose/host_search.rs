@@ -4,13 +4,13 @@
 //! |---|---|
 //! | GNU ld, gold | if it defines what is undefined when its archive is searched: in the order of the files, a group until nothing is found |
 //! | lld, and unknown linkers | as soon as both a reference and the first archive with a definition were read |
-//! | lld for Windows | after all files: the first archive that had a definition when there was a reference, or later |
+//! | lld for Windows | after all files were read: it is in the first archive, among those with a definition, that was there when the symbol was first needed, or came later |
 //! | mold | if nothing defines the symbol but archives: the first strong definition, else the first weak one |
 //!
 //! Shared libraries define symbols, too: a member that defines one of these later is not loaded for it.
 //!
-//! GNU ld and lld also load a member that gives common storage a value. GNU ld goes through the archives again after LTO. Each was
-//! compared with random links by the linker itself. Only names that archives have are kept: others decide nothing.
+//! GNU ld, lld and mold also load a member that gives common storage a value. GNU ld goes through the archives again after LTO.
+//! Random links compared these rules with each linker. Only names that archives have are kept: others decide nothing.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
@@ -84,7 +84,7 @@ pub(super) struct HostSearch<'a> {
     /// Symbols that are undefined or common.
     wanted: BTreeSet<usize>,
     loaded: Vec<bool>,
-    /// A loaded unit is compiled by the last link.
+    /// Set when a loaded unit is LTO code.
     has_lto: bool,
 }
 
@@ -109,8 +109,8 @@ impl SearchRules {
 pub(super) struct Roots<'r> {
     /// Before the first file is read.
     pub first: Vec<&'r [u8]>,
-    /// After the last file was read, for linkers that change references then.
-    pub last: Vec<&'r [u8]>,
+    /// After the last file was read, each if a file has another symbol, for linkers that change references then.
+    pub last: Vec<(&'r [u8], &'r [u8])>,
 }
 
 impl<'a> HostSearch<'a> {
@@ -171,10 +171,13 @@ impl<'a> HostSearch<'a> {
         mut self,
         rules: SearchRules,
         files: &[SearchedFile],
-        roots: Roots<'_>,
+        roots: Roots<'a>,
         reader: &mut impl SymbolReader<E>,
     ) -> Result<Vec<bool>, E> {
-        for root in roots.first {
+        for (_, other) in &roots.last {
+            self.number(other);
+        }
+        for root in &roots.first {
             self.want(root, ReferredBy::Options);
         }
         match rules {
@@ -190,13 +193,13 @@ impl<'a> HostSearch<'a> {
             SearchRules::Elf(ElfLinker::Mold) => self.choose(files, reader)?,
             SearchRules::Elf(ElfLinker::Lld | ElfLinker::Unknown) => {
                 self.match_up(files, reader)?;
-                let needed = self.want_all(&roots.last);
+                let needed = self.want_last(&roots);
                 self.load_needed(needed, reader)?;
             }
             SearchRules::Coff => {
                 let queue = self.queue_up(files, reader)?;
                 self.load_queued(queue, reader)?;
-                let needed = self.want_all(&roots.last);
+                let needed = self.want_last(&roots);
                 let mut queue = VecDeque::new();
                 self.queue(needed, &mut queue);
                 self.load_queued(queue, reader)?;
@@ -224,10 +227,18 @@ impl<'a> HostSearch<'a> {
     }
 
     /// Notes references of options, and returns the symbols that archives have.
-    fn want_all(&mut self, names: &[&[u8]]) -> Vec<usize> {
-        let names = names.iter();
-        let found = names.filter_map(|name| self.want(name, ReferredBy::Options));
-        found.collect()
+    fn want_last(&mut self, roots: &Roots<'_>) -> Vec<usize> {
+        let is_known = |search: &Self, name: &[u8]| {
+            let symbol = search.numbers.get(name);
+            symbol.is_some_and(|symbol| search.states[*symbol] != SymbolState::Unknown)
+        };
+        let mut found = Vec::new();
+        for (name, other) in &roots.last {
+            if is_known(self, other) {
+                found.extend(self.want(name, ReferredBy::Options));
+            }
+        }
+        found
     }
 
     fn define(&mut self, symbols: &Symbols<'_>) {
@@ -424,7 +435,12 @@ impl HostSearch<'_> {
                     }
                 }
                 SearchedContent::Library(library) => {
-                    let needed = self.want_for_library(library, Self::is_undefined, reader);
+                    // It comes before archives whose members nobody needed yet.
+                    let takes = |search: &Self, symbol: usize| match search.states[symbol] {
+                        SymbolState::Unknown | SymbolState::Lazy(_) => true,
+                        _ => search.is_undefined(symbol),
+                    };
+                    let needed = self.want_for_library(library, takes, reader);
                     self.load_needed(needed, reader)?;
                 }
             }
@@ -636,6 +652,14 @@ impl HostSearch<'_> {
             });
             if let Some((_, unit)) = first.filter(|(_, unit)| !self.loaded[*unit]) {
                 needed.extend(self.load(unit, reader)?);
+                // Its common storage may get a value.
+                let symbols = self.listed[unit].iter().copied();
+                let common = symbols.filter(|symbol| {
+                    let is_better =
+                        best[*symbol].is_some_and(|(rank, _)| rank < DefinitionRank::Common);
+                    is_better && self.states[*symbol] == SymbolState::Common
+                });
+                needed.extend(common);
             }
         }
         Ok(())

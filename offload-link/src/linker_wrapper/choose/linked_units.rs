@@ -155,10 +155,10 @@ impl<'a> HostUnits<'a> {
         let shared = self.libraries.values();
         let defined = defined.chain(shared.flat_map(|names| names.symbols().defined));
         let is_asked = search.depends_on_linker(defined) || !self.arguments.wrapped.is_empty();
-        let rules = match (self.arguments.family.is_elf(), is_asked) {
-            (false, _) => SearchRules::Coff,
-            (true, true) => SearchRules::Elf(linker()),
-            (true, false) => SearchRules::Elf(ElfLinker::Unknown),
+        let rules = match self.arguments.family {
+            Family::MinGw | Family::Coff => SearchRules::Coff,
+            Family::Gnu if is_asked => SearchRules::Elf(linker()),
+            Family::Gnu | Family::Darwin => SearchRules::Elf(ElfLinker::Unknown),
         };
         let mut reader = UnitReader {
             of: self,
@@ -172,11 +172,12 @@ impl<'a> HostUnits<'a> {
         let of_runtimes = of_runtimes.map(|name| reader.meant(name));
         let roots: Vec<Cow<'_, [u8]>> = named.chain(of_runtimes).collect();
         let wrapped = self.arguments.wrapped.iter();
-        let last = wrapped.map(|name| [b"__wrap_", name.as_encoded_bytes()].concat());
-        let last: Vec<Vec<u8>> = last.collect();
+        let wrapped: Vec<&[u8]> = wrapped.map(|name| name.as_encoded_bytes()).collect();
+        let wraps = wrapped.iter().map(|name| [b"__wrap_", *name].concat());
+        let wraps: Vec<Vec<u8>> = wraps.collect();
         let roots = Roots {
             first: roots.iter().map(Cow::as_ref).collect(),
-            last: last.iter().map(Vec::as_slice).collect(),
+            last: wraps.iter().map(Vec::as_slice).zip(wrapped).collect(),
         };
         search.run(rules, &files, roots, &mut reader)
     }

@@ -106,18 +106,21 @@ impl Scan<'_> {
         }
     }
 
-    /// Opens an input that may be missing. Microsoft's linkers search their folders for it, too.
+    /// Opens an input that may be missing. Microsoft's linkers search their folders for it, too, and add an extension.
     fn opened(
         &mut self,
         path: &Path,
         only_static: bool,
     ) -> Result<Option<(PathBuf, File)>, LinkError> {
         let found = opened(path.to_owned())?;
-        let is_searched = self.arguments.family == Family::Coff && has_extension(path.as_os_str());
-        match found {
-            None if is_searched => self.find(path.as_os_str(), only_static),
-            found => Ok(found),
+        if found.is_some() || self.arguments.family != Family::Coff {
+            return Ok(found);
         }
+        let name = match has_extension(path.as_os_str()) {
+            true => path.to_owned(),
+            false => path.with_extension("obj"),
+        };
+        self.find(name.as_os_str(), only_static)
     }
 
     fn search(&mut self) -> &mut Search {
@@ -205,8 +208,8 @@ impl Scan<'_> {
         whole.into()
     }
 
-    /// Adds an input that a linker script names. Shared libraries have no device code to link, and every C library is a
-    /// script that names one, so files that are called so are not opened; `libc.so` may be another script.
+    /// Adds an input that a linker script names. Files called `*.so.*` are shared libraries without device code to link, and are
+    /// not opened, because every C library is a script that names one. `libx.so` may be a script.
     fn named(&mut self, script: &Path, name: ScriptInput, at: FileItem) -> Result<(), LinkError> {
         let at = FileItem {
             scripts: at.scripts + 1,

@@ -19,7 +19,7 @@ pub(crate) struct Symbols<'d> {
     pub common: Vec<&'d [u8]>,
     /// Those defined symbols that are weak.
     pub weak: Vec<&'d [u8]>,
-    /// The last link compiles the object, and may then need other symbols.
+    /// The object is LTO code, which the host linker compiles and which may then need other symbols.
     pub lto: bool,
 }
 

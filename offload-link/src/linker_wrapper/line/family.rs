@@ -56,10 +56,10 @@ impl Family {
     }
 
     /// Returns the family of a linker's emulation, the value of `-m`; nothing if its name does not tell.
-    pub(crate) fn of_emulation(name: &OsStr) -> Option<Self> {
-        let name = name.as_encoded_bytes();
-        let is_windows = name.ends_with(b"pe") || name.ends_with(b"pep");
-        is_windows.then_some(Self::MinGw)
+    pub(crate) fn of_emulation(name: &[u8]) -> Option<Self> {
+        const OF_WINDOWS: [&[u8]; 5] =
+            [b"i386pe", b"i386pep", b"thumb2pe", b"arm64pe", b"arm64ecpe"];
+        OF_WINDOWS.contains(&name).then_some(Self::MinGw)
     }
 
     /// Tells whether its objects are ELF files.

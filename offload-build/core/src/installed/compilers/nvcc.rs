@@ -132,12 +132,13 @@ fn host_compiler(
     };
     let [prepended, appended] = ADDED_FLAGS.map(added);
     let is_added = prepended.is_some() || appended.is_some();
-    // The last one counts.
+    // The last one counts. Variables of nvcc may be for this machine.
     let name = appended
         .or_else(|| named(&module.own.flags).map(str::to_owned))
+        .or_else(|| other?.cpp_variable(environment))
         .or(prepended)
         .or_else(|| environment.variable("NVCC_CCBIN"))
-        .or_else(|| other.map(|host| host.cpp_compiler(environment)))
+        .or_else(|| other.map(Host::usual_cpp_compiler))
         .unwrap_or_else(|| "gcc".to_owned());
     let path = Path::new(&name);
     let program = match path.is_dir() {
@@ -150,13 +151,23 @@ fn host_compiler(
     if other.is_none() && (is_added || path.is_dir()) {
         return Ok(None);
     }
-    let package = other.map_or(Some("g++"), |host| host.headers_package("C++"));
+    let package = match other {
+        None => Some("g++"),
+        Some(host) => host.headers_package("C++").filter(|_| host.has_glibc()),
+    };
     let package = package.map_or(String::new(), |name| {
         format!(" (Debian: `apt install {name}`)")
     });
+    let (variable, example) = match other {
+        None => ("NVCC_CCBIN".to_owned(), "g++-14".to_owned()),
+        Some(host) => (
+            format!("CXX_{}", host.triple.replace('-', "_")),
+            format!("{}-14", host.usual_cpp_compiler()),
+        ),
+    };
     let hint = format!(
-        "nvcc needs a C++ compiler of the host: install one that nvcc supports{package}, or name it in NVCC_CCBIN or with \
-         `flags = [\"-ccbin=g++-14\"]`"
+        "nvcc needs a C++ compiler of the host: install one that nvcc supports{package}, or name it in {variable} or with \
+         `flags = [\"-ccbin={example}\"]`"
     );
     let missing = NotFound::new(&program, vec!["PATH".to_owned()], hint);
     Err(Error::missing(format_args!(

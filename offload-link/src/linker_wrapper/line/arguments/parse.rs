@@ -11,7 +11,6 @@ use crate::linker_wrapper::line::options::{CC, Host, LinkerOptions, OWN, Own};
 use crate::linker_wrapper::tool::{LLVM_NAME, PLAIN_NAME};
 use crate::options::linker::{Dashes, FoundOption, find};
 use crate::options::response_file::{self, Quoting};
-use crate::platform;
 
 /// Facts that parsing of the first argument needs.
 #[derive(Clone, Debug, Default)]
@@ -19,8 +18,8 @@ struct Told {
     linker: Option<OsString>,
     /// Triple of the host.
     triple: Option<OsString>,
-    /// Emulation of a linker.
-    emulation: Option<OsString>,
+    /// Family of the last emulation, the value of `-m`, that tells one.
+    emulation: Option<Family>,
 }
 
 impl Told {
@@ -31,10 +30,11 @@ impl Told {
         while let Some(token) = tokens.next() {
             let mut value = || tokens.next().map(|token| token.text.clone());
             if let Some(name) = token.text.as_encoded_bytes().strip_prefix(b"-m") {
-                told.emulation = match name {
-                    b"" => value(),
-                    name => Some(platform::os_string(name.to_vec())),
+                let found = match name {
+                    b"" => value().and_then(|name| Family::of_emulation(name.as_encoded_bytes())),
+                    name => Family::of_emulation(name),
                 };
+                told.emulation = found.or(told.emulation);
                 continue;
             }
             match find(OWN, &token.text, dashes) {
@@ -66,19 +66,24 @@ impl Told {
             _ => None,
         };
         let name = self.linker.as_deref().or(compiler.as_deref());
-        let by_emulation = match (position, &self.triple) {
-            (Position::Linker { .. }, None) => self.emulation.as_deref(),
-            _ => None,
-        };
-        by_emulation
-            .and_then(Family::of_emulation)
-            .unwrap_or_else(|| Family::of(self.triple.as_deref(), name))
+        let family = Family::of(self.triple.as_deref(), name);
+        match (position, &self.triple, self.emulation) {
+            (Position::Linker { .. }, None, Some(of_emulation)) if family == Family::Gnu => {
+                of_emulation
+            }
+            _ => family,
+        }
     }
 }
 
-/// Returns the compiler that a variable names, without its arguments.
+/// Returns the compiler of `OFFLOAD_CC`, without its arguments. It may not count if a variable names that of one host
+/// (`host_linker.rs`).
 fn named_compiler() -> Option<OsString> {
-    let named = env::var_os("OFFLOAD_CC").or_else(|| env::var_os("CC"))?;
+    let mut names = env::vars_os().map(|(name, _)| name);
+    if names.any(|name| name.as_encoded_bytes().starts_with(b"OFFLOAD_CC_")) {
+        return None;
+    }
+    let named = env::var_os("OFFLOAD_CC")?;
     let mut words = named.to_str()?.split_whitespace();
     words.next().map(OsString::from)
 }
