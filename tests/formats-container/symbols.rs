@@ -17,12 +17,13 @@ int defined(void) { return needed() + variable + (perhaps ? perhaps() : 0); }
 __attribute__((weak)) int replaceable(void) { return 1; }
 __attribute__((visibility(\"hidden\"))) int inner(void) { return 2; }
 int initialized = 3;
+int shared __attribute__((common));
 static int local(void) { return 4; }
 int (*pointer)(void) = local;
 ";
 
-/// Name, whether it is defined, whether it is weak.
-type Row = (String, bool, bool);
+/// Name, whether it is defined, whether it is weak, whether it is common storage.
+type Row = (String, bool, bool, bool);
 
 #[test]
 fn finds_the_symbols_that_llvm_nm_prints() {
@@ -61,6 +62,7 @@ fn finds_the_symbols_that_llvm_nm_prints() {
                 name.to_owned(),
                 defined,
                 letter.eq_ignore_ascii_case("w") || letter.eq_ignore_ascii_case("v"),
+                letter == "C",
             )
         })
         .collect();
@@ -70,7 +72,7 @@ fn finds_the_symbols_that_llvm_nm_prints() {
             .iter()
             .map(|symbol| {
                 let name = String::from_utf8(symbol.name.to_vec()).unwrap();
-                (name, symbol.defined, symbol.weak)
+                (name, symbol.defined, symbol.weak, symbol.common)
             })
             .collect();
         assert_eq!(ours, theirs, "{arguments:?}");
