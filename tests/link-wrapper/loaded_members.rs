@@ -386,7 +386,8 @@ fn foresees_what_linkers_for_windows_load() {
     // lld for Windows refuses `-z`, which lld for ELF gets.
     let mut link = objects.project.command(env!("CARGO_BIN_EXE_offload-link"));
     link.arg(format!("--linker-path={}", mingw.path.display()));
-    let line = run(link.arg("--dry-run").args(OF_MINGW).arg("m.o"));
+    let other = ["-mllvm", "-x", "m.o"];
+    let line = run(link.arg("--dry-run").args(OF_MINGW).args(other));
     assert!(!line.contains("nostart-stop-gc"), "{line}");
     for linker in [&linker, &mingw] {
         // The index has no weak definition, and the archive is searched before the member with it is read.
@@ -405,6 +406,10 @@ fn foresees_what_linkers_for_windows_load() {
     run(link.env("OFFLOAD_CC", compiler));
     let report = objects.project.read("report.txt");
     assert!(report.contains("same as in n.o"), "{report}");
+    // It may not count beside the compiler of one host.
+    run(link.env("OFFLOAD_CC_x86_64_unknown_linux_gnu", "gcc"));
+    let report = objects.project.read("report.txt");
+    assert!(!report.contains("pp.lib"), "{report}");
     for (line, loaded) in [
         (&["n.o", "a.lib", "b.lib"][..], &["n", "p"][..]),
         (&["n.o", "/defaultlib:lib/libp.a"], &["n", "p"]),

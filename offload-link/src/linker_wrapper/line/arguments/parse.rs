@@ -79,11 +79,11 @@ impl Told {
 /// Returns the compiler of `OFFLOAD_CC`, without its arguments. It may not count if a variable names that of one host
 /// (`host_linker.rs`).
 fn named_compiler() -> Option<OsString> {
+    let named = env::var_os("OFFLOAD_CC")?;
     let mut names = env::vars_os().map(|(name, _)| name);
     if names.any(|name| name.as_encoded_bytes().starts_with(b"OFFLOAD_CC_")) {
         return None;
     }
-    let named = env::var_os("OFFLOAD_CC")?;
     let mut words = named.to_str()?.split_whitespace();
     words.next().map(OsString::from)
 }
