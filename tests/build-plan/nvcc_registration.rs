@@ -282,6 +282,10 @@ fn registers_in_programs_for_another_processor() {
         lines.contains(&"launch 0 _Z5plainPi".to_owned()),
         "{lines:?}"
     );
+    let error = package.fails(script().env_remove("CXX_aarch64_unknown_linux_gnu"));
+    let hint =
+        "hint: the C++ compiler that nvcc runs must be one for the target of this cross build";
+    assert!(error.contains(hint), "{error}");
     let error = package.fails(script().env(format!("CXX_{}", HOST.replace('-', "_")), "none-g++"));
     let expected = "module `kernels`: `none-g++` not found (searched: PATH)";
     let hint = "(Debian: `apt install g++-aarch64-linux-gnu`), or name it in CXX_aarch64_unknown_linux_gnu or with \

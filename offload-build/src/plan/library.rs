@@ -3,10 +3,20 @@
 use crate::plan::context::Context;
 use crate::steps::archive::Archive;
 use crate::steps::host_objects::own::Own;
-use crate::steps::task::Task;
+use crate::steps::task::{SymbolHints, Task};
 use offload_build_core::files;
 use offload_build_core::process::command::Command;
 use std::path::{Path, PathBuf};
+
+/// Words of GNU ld and lld about an object of another processor.
+const OTHER_PROCESSOR: &[(&str, &str)] = &[
+    ("incompatible with", HOST_COMPILER_HINT),
+    ("generic ELF", HOST_COMPILER_HINT),
+    ("wrong format", HOST_COMPILER_HINT),
+];
+
+const HOST_COMPILER_HINT: &str = "the C++ compiler that nvcc runs must be one for the target of this cross build: name it in \
+    CXX_<target>, such as CXX_aarch64_unknown_linux_gnu, or with `-ccbin` in `flags`";
 
 impl Context<'_> {
     /// The module's library.
@@ -46,6 +56,10 @@ impl Context<'_> {
             commands: vec![link],
             inputs,
             environment: String::new(),
+            hints: SymbolHints {
+                others: other.as_ref().map_or(&[], |_| OTHER_PROCESSOR),
+                ..SymbolHints::default()
+            },
             ..self.task(object)
         }
     }
