@@ -31,7 +31,8 @@ extern "C" void LAUNCH(int *x) {
 const HELPER: &str = r#"
 #include "k.h"
 __device__ int TWICE(int x) { return 2 * x; }
-extern "C" void HELP(int *x) { scale<<<1, 1>>>(x); }
+/* Hidden as functions of an anonymous namespace are: still an ordinary function. */
+extern "C" __attribute__((visibility("hidden"))) void HELP(int *x) { scale<<<1, 1>>>(x); }
 "#;
 
 /// A package whose module's functions end so: those of the device have a name for the host, too.
@@ -116,6 +117,19 @@ fn theirs(nvcc: &Path, package: &Package, runtime: &Path) -> Vec<String> {
 
 #[test]
 fn registers_each_module_once_as_nvcc_does() {
+    registers_each_module_once("");
+}
+
+/// Before CUDA 13.0, other objects see what stands for kernels and variables.
+/// <https://developer.nvidia.com/blog/cuda-c-compiler-updates-impacting-elf-visibility-and-linkage>
+#[test]
+fn keeps_modules_apart_whose_kernels_are_not_hidden() {
+    registers_each_module_once(
+        "--device-entity-has-hidden-visibility=false --static-global-template-stub=false",
+    );
+}
+
+fn registers_each_module_once(flags: &str) {
     let Some(nvcc) = support::tool("cuda", &["nvcc"]) else {
         return;
     };
@@ -141,6 +155,7 @@ fn registers_each_module_once_as_nvcc_does() {
         let mut script = package.script();
         script
             .env("OFFLOAD_COMPILER", &nvcc)
+            .env("OFFLOAD_FLAGS", flags)
             .env("CARGO_PKG_NAME", end)
             .env("PATH", std::env::var_os("PATH").unwrap());
         let directives = text(&script.output().unwrap());
@@ -210,6 +225,57 @@ fn registers_each_module_once_as_nvcc_does() {
             "{told:?}"
         );
     }
+}
+
+/// Without `rdc` nvcc registers variables in a function that optimization changes.
+#[test]
+fn keeps_variables_of_two_modules_apart() {
+    let Some(nvcc) = support::tool("cuda", &["nvcc"]) else {
+        return;
+    };
+    let (Some(first), Some(second)) = (package("first"), package("second")) else {
+        return;
+    };
+    let cc = Path::new("cc");
+    let runtime = runtime(&first, cc);
+    let mut link = Command::new(cc);
+    link.args(["main.c", "-o", "main", "-Wl,--whole-archive"])
+        .current_dir(first.folder.root());
+    for package in [&first, &second] {
+        fs::remove_file(package.at("kernels/helper.cu")).unwrap();
+        package.put(
+            "kernels/k.cu",
+            "__device__ int factor = 3;\n\
+             __global__ void plain(int *x) { *x = factor; }\n\
+             inline __attribute__((noinline)) void *address() { void *found; cudaGetSymbolAddress(&found, factor); return found; }\n\
+             extern \"C\" void *LAUNCH(int *x) { plain<<<1, 1>>>(x); return address(); }\n",
+        );
+        let manifest = fs::read_to_string(package.at("Cargo.toml")).unwrap();
+        package.put(
+            "Cargo.toml",
+            &manifest.replace("rdc = true", "rdc = false\nflags = [\"-O2\"]"),
+        );
+        let mut script = package.script();
+        script
+            .env("OFFLOAD_COMPILER", &nvcc)
+            .env("CARGO_PKG_NAME", package.folder.root().file_name().unwrap())
+            .env("PATH", std::env::var_os("PATH").unwrap());
+        text(&script.output().unwrap());
+        let files = package.files();
+        let library = files.iter().find(|name| name.ends_with("_offload.a"));
+        link.arg(package.at(library.unwrap()));
+    }
+    link.args(["-Wl,--no-whole-archive", "-lcudart", "-lstdc++", "-L"])
+        .arg(&runtime);
+    first.put(
+        "main.c",
+        "void *launch_first(int *), *launch_second(int *);\n\
+         int cudaGetSymbolAddress(void **found, void *symbol) { *found = symbol; return 0; }\n\
+         int main(void) { return launch_first(0) == launch_second(0); }\n",
+    );
+    support::run(&mut link);
+    let told = told(&first.at("main"), &runtime);
+    assert!(told.contains(&"launch 1 _Z5plainPi".to_owned()), "{told:?}");
 }
 
 /// Under qemu, what nvcc's own objects for this machine tell it.

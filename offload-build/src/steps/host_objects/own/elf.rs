@@ -1,6 +1,7 @@
 //! The own names of a joined ELF object.
 
-use crate::steps::host_objects::own::{DEVICE_STUB, Own, Symbols, launchers, stub_of};
+use crate::steps::host_objects::own::launchers::Launchers;
+use crate::steps::host_objects::own::{DEVICE_STUB, Own, Symbols, stub_of};
 use offload_build_core::readable::Readable;
 use offload_formats::container::elf::{
     self, Binding, Elf, ElfSymbol, ElfWriteError, SymbolPlace, SymbolTable,
@@ -20,10 +21,9 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 impl Own {
     pub(crate) fn apply_to_elf(&self, object: &Readable) -> Result<Vec<Piece>> {
-        let symbols = self.of(object)?;
-        let rename = |name: &str| symbols.contains(name).then(|| self.name(name));
+        let (own, separate) = self.of(object)?;
+        let rename = |name: &str| own.contains(name).then(|| self.name(name));
         let renamed = elf::rename_symbols(object.data(), 0..object.size(), rename)?;
-        let separate = self.launchers(object, &symbols)?;
         let renamed = edited_again(object, renamed, |object| {
             elf::separate_symbols(object.data(), 0..object.size(), &separate)
         })?;
@@ -38,47 +38,50 @@ impl Own {
         })
     }
 
-    /// Returns the names that weak functions of an object get because they lead to the module's `own` symbols, by their indices.
-    fn launchers(
-        &self,
-        object: &Readable,
-        own: &BTreeSet<String>,
-    ) -> Result<BTreeMap<u32, String>> {
+    /// Returns the module's own symbols that an object defines, and the names that weak functions get because they lead to them,
+    /// by their indices.
+    fn of(&self, object: &Readable) -> Result<(BTreeSet<String>, BTreeMap<u32, String>)> {
         let file = Elf::parse(object.data(), 0..object.size())?;
         let symbols = file.symbols(SymbolTable::All)?;
-        let mut names = BTreeMap::new();
-        for index in launchers::find(&file, &symbols, own)? {
+        let launchers = Launchers::new(&file, &symbols)?;
+        let own = self.symbols_of(&file, &symbols, &launchers)?;
+        let mut separate = BTreeMap::new();
+        for index in launchers.find(&own) {
             if let Some(symbol) = symbols.get(index as usize) {
                 let name = std::str::from_utf8(symbol.name)?;
-                names.insert(index, self.separate_name(name));
+                separate.insert(index, self.separate_name(name));
             }
         }
-        Ok(names)
+        Ok((own, separate))
     }
 
-    /// Returns the module's own symbols that an object defines.
-    fn of(&self, object: &Readable) -> Result<BTreeSet<String>> {
-        let file = Elf::parse(object.data(), 0..object.size())?;
-        let symbols = file.symbols(SymbolTable::All)?;
+    fn symbols_of(
+        &self,
+        file: &Elf<'_, &ReadCache>,
+        symbols: &[ElfSymbol<'_>],
+        launchers: &Launchers<'_>,
+    ) -> Result<BTreeSet<String>> {
         let registered = match self.symbols {
             Symbols::None | Symbols::Deferred => return Ok(BTreeSet::new()),
-            Symbols::OfEntries => registered(&file, &symbols)?,
-            Symbols::OfStubs => kernels(&symbols)?,
+            Symbols::OfEntries => registered(file, symbols)?,
+            Symbols::OfStubs => kernels(symbols)?,
             Symbols::OfNvcc => BTreeSet::new(),
         };
         let mut own = BTreeSet::new();
-        for symbol in &symbols {
+        for (index, symbol) in (0..).zip(symbols) {
             let name = std::str::from_utf8(symbol.name)?;
-            let is_own = match self.symbols {
-                Symbols::OfNvcc => {
-                    symbol.hidden || NVCC.iter().any(|prefix| name.starts_with(prefix))
-                }
-                _ => {
-                    registered.contains(name)
-                        || OffloadEntry::name_of(name.as_bytes()).is_some()
-                        || name.contains(DEVICE_STUB)
-                }
-            };
+            let is_own = name.contains(DEVICE_STUB)
+                || match self.symbols {
+                    // Whether nvcc hides them from other objects is a matter of its release and its options.
+                    Symbols::OfNvcc => {
+                        launchers.is_registered(index)
+                            || NVCC.iter().any(|prefix| name.starts_with(prefix))
+                    }
+                    _ => {
+                        registered.contains(name)
+                            || OffloadEntry::name_of(name.as_bytes()).is_some()
+                    }
+                };
             if is_own && is_defined_for_others(symbol) {
                 own.insert(name.to_owned());
             }

@@ -16,11 +16,13 @@ use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::offload_entry::EntryLayout;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names of functions in which compilers register kernels and variables.
-const REGISTRARS: [&str; 3] = [
+/// Names of functions in which compilers register kernels and variables. The last one calls nvcc's callback, and contains it where
+/// the host's compiler optimizes.
+const REGISTRARS: [&str; 4] = [
     "__hip_register_globals",
     "__cuda_register_globals",
     "__nv_cudaEntityRegisterCallback",
+    "__sti____cudaRegisterAll",
 ];
 
 /// Largest distance between the place of a relocation and the end of its instruction, in bytes. On x86-64 the distance is part of
@@ -42,47 +44,66 @@ enum Part {
     Unique(u32),
 }
 
-/// Returns the indices of the weak functions and constants in COMDAT groups that refer to a symbol of the module, also through others.
-/// `own` are the names of the module's own symbols, which are not among them.
-pub(super) fn find(
-    file: &Elf<'_, &ReadCache>,
-    symbols: &[ElfSymbol<'_>],
-    own: &BTreeSet<String>,
-) -> Result<Vec<u32>, ElfWriteError> {
-    let object = Object::new(file, symbols)?;
-    let is_own = |symbol: &ElfSymbol<'_>| {
-        let name = std::str::from_utf8(symbol.name);
-        is_of_module(symbol.name) || name.is_ok_and(|name| own.contains(name))
-    };
-    let defined = (0..).zip(symbols);
-    let defined = defined.filter(|(_, symbol)| symbol.place != SymbolPlace::Undefined);
-    let mut found: BTreeSet<Part> = defined
-        .filter(|(_, symbol)| is_own(symbol))
-        .filter_map(|(index, _)| object.part(index))
-        .collect();
-    let references = object.references(file)?;
-    found.extend(&references.registered);
-    let mut next: Vec<Part> = found.iter().copied().collect();
-    while let Some(part) = next.pop() {
-        for user in references.users.get(&part).into_iter().flatten() {
-            if found.insert(*user) {
-                next.push(*user);
+/// What an object's symbols refer to.
+pub(super) struct Launchers<'o> {
+    object: Object<'o>,
+    references: References,
+}
+
+impl<'o> Launchers<'o> {
+    pub(super) fn new(
+        file: &Elf<'_, &ReadCache>,
+        symbols: &'o [ElfSymbol<'o>],
+    ) -> Result<Self, ElfWriteError> {
+        let object = Object::new(file, symbols)?;
+        let references = object.references(file)?;
+        Ok(Self { object, references })
+    }
+
+    /// Returns true for a symbol, by its index, that stands for a kernel or variable of the device and is registered by its address.
+    pub(super) fn is_registered(&self, symbol: u32) -> bool {
+        self.references.symbols.contains(&symbol)
+    }
+
+    /// Returns the indices of the weak functions and constants in COMDAT groups that refer to a symbol of the module, also
+    /// through others. `own` are the names of the module's own symbols, which are not among them.
+    pub(super) fn find(&self, own: &BTreeSet<String>) -> Vec<u32> {
+        let Self { object, references } = self;
+        let symbols = object.symbols;
+        let is_own = |symbol: &ElfSymbol<'_>| {
+            let name = std::str::from_utf8(symbol.name);
+            is_of_module(symbol.name) || name.is_ok_and(|name| own.contains(name))
+        };
+        let defined = (0..).zip(symbols);
+        let defined = defined.filter(|(_, symbol)| symbol.place != SymbolPlace::Undefined);
+        let mut found: BTreeSet<Part> = defined
+            .filter(|(_, symbol)| is_own(symbol))
+            .filter_map(|(index, _)| object.part(index))
+            .collect();
+        found.extend(&references.registered);
+        let mut next: Vec<Part> = found.iter().copied().collect();
+        while let Some(part) = next.pop() {
+            for user in references.users.get(&part).into_iter().flatten() {
+                if found.insert(*user) {
+                    next.push(*user);
+                }
             }
         }
+        let names: BTreeSet<&[u8]> = symbols.iter().map(|symbol| symbol.name).collect();
+        // What stands for a device variable is registered by its address, so it is the module's own as well.
+        let is_separate = |(index, symbol): &(u32, &ElfSymbol<'_>)| {
+            let part = object.part(*index);
+            matches!(part, Some(Part::Group(_)))
+                && part.is_some_and(|part| found.contains(&part))
+                && symbol.binding == Binding::Weak
+                && (symbol.is_function()
+                    || object.is_constant(symbol, &names)
+                    || self.is_registered(*index))
+                && !is_own(symbol)
+        };
+        let separate = (0..).zip(symbols).filter(is_separate);
+        separate.map(|(index, _)| index).collect()
     }
-    let names: BTreeSet<&[u8]> = symbols.iter().map(|symbol| symbol.name).collect();
-    // What stands for a device variable is registered by its address, so it is the module's own as well.
-    let is_registered = |index: &u32| references.symbols.contains(index);
-    let is_separate = |(index, symbol): &(u32, &ElfSymbol<'_>)| {
-        let part = object.part(*index);
-        matches!(part, Some(Part::Group(_)))
-            && part.is_some_and(|part| found.contains(&part))
-            && symbol.binding == Binding::Weak
-            && (symbol.is_function() || object.is_constant(symbol, &names) || is_registered(index))
-            && !is_own(symbol)
-    };
-    let separate = (0..).zip(symbols).filter(is_separate);
-    Ok(separate.map(|(index, _)| index).collect())
 }
 
 /// Returns true for names that compilers give to a module's kernels: functions that launch them, and OpenMP's regions and
@@ -256,10 +277,12 @@ impl<'o> Object<'o> {
                 }
                 let at = relocation.offset;
                 if self.is_registrar(section.index, at) {
-                    let is_named = |part: &&Part| !matches!(part, Part::Unnamed(_));
+                    // Code that is registered launches kernels, which its name tells; the rest is the registrar's own.
+                    let is_registered =
+                        |part: &&Part| !matches!(part, Part::Unnamed(_) | Part::Code(_));
                     references
                         .registered
-                        .extend(targets.iter().filter(is_named));
+                        .extend(targets.iter().filter(is_registered));
                     references.symbols.insert(relocation.symbol);
                 }
                 let sources = self.parts(section.index, at, at);
