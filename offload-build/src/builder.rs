@@ -360,7 +360,8 @@ impl Build {
     /// # Errors
     ///
     /// If any step fails. Return the error from `main`, and Cargo prints it. Files of earlier builds stay complete.
-    pub fn run(self) -> Result<(), Error> {
+    pub fn run(mut self) -> Result<(), Error> {
+        self.environment.update();
         finish(
             &self.environment,
             self.checked().and_then(|run| run.execute()),

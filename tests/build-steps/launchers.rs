@@ -155,6 +155,28 @@ fn takes_every_compile_of_a_second_cold_build_from_ccache() {
     }
 }
 
+/// A compiler's output is then the cache's own file.
+#[test]
+fn edits_no_file_of_a_cache_that_gives_links() {
+    for keys in [OPENMP, MACHINE] {
+        let Some(package) = package(keys) else {
+            return;
+        };
+        if support::tool("ccache", &["ccache"]).is_none() || skips(keys) {
+            return;
+        }
+        let (plain, _) = cold(&package, &mut script(&package));
+        let mut script = script(&package);
+        with_ccache(&package, &mut script);
+        script.env("CCACHE_HARDLINK", "1");
+        let (first, compiled) = cold(&package, &mut script);
+        assert!(compiled > 0 && plain == first, "{keys}");
+        let (second, compiled) = cold(&package, &mut script);
+        assert_eq!(compiled, 0, "{keys}");
+        assert!(plain == second, "{keys}");
+    }
+}
+
 /// The server of sccache on a port of its own, gone with this value.
 struct Sccache {
     server: Child,

@@ -90,6 +90,45 @@ fn links_again_with_another_file_that_flags_name() {
 }
 
 #[test]
+fn compiles_bitcode_again_with_another_library_that_flags_name() {
+    let Some(package) = Package::new("") else {
+        return;
+    };
+    let keys = "language = \"bitcode\"\nsources = [\"kernels/k.ll\"]\ntargets = [\"gfx90a\"]\n\
+        flags = [\"-Xclang\", \"-mlink-builtin-bitcode\", \"-Xclang\", \"library.bc\"]\n";
+    package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
+    package.put(
+        "kernels/k.ll",
+        "target triple = \"amdgcn-amd-amdhsa\"\n\
+         declare i32 @value()\n\
+         define amdgpu_kernel void @k(ptr addrspace(1) %x) {\n  %v = call i32 @value()\n\
+         \x20 store i32 %v, ptr addrspace(1) %x\n  ret void\n}\n",
+    );
+    let library = |value: &str| {
+        let triple = "target triple = \"amdgcn-amd-amdhsa\"\n";
+        let text = format!("{triple}define i32 @value() {{ ret i32 {value} }}\n");
+        package.put("library.ll", &text);
+        let mut clang = Command::new("/usr/bin/clang-19");
+        clang.args([
+            "-w",
+            "--target=amdgcn-amd-amdhsa",
+            "-nogpulib",
+            "-emit-llvm",
+        ]);
+        clang.args(["-c", "library.ll", "-o", "library.bc"]);
+        support::run(clang.current_dir(package.folder.root()));
+    };
+    library("1111");
+    let told = package.builds();
+    assert_watched(&told, &package, "library.bc");
+    let before = image(&package, "gfx90a");
+    library("2222");
+    assert!(made(&package, &mut script(&package)).0 > 0);
+    assert!(image(&package, "gfx90a") != before);
+    assert_eq!(made(&package, &mut script(&package)), nothing());
+}
+
+#[test]
 fn links_again_with_another_lld() {
     let Some(package) = HIP.package() else {
         return;
@@ -142,5 +181,52 @@ fn compiles_again_what_was_replaced_by_an_older_file_meanwhile() {
     let during = image(&package, "gfx1100");
     assert!(made(&package, &mut script).0 > 0);
     assert!(image(&package, "gfx1100") != during);
+    assert_eq!(made(&package, &mut script), nothing());
+}
+
+/// A header is saved between the compiles of two sources that include it, and the save is undone before the next build.
+#[test]
+fn compiles_again_what_was_undone_after_it_changed_during_a_build() {
+    let Some(package) = HIP.package() else {
+        return;
+    };
+    let mut script = script(&package);
+    script
+        .env("OFFLOAD_TARGETS", "gfx1100")
+        .env("NUM_JOBS", "1");
+    let source = |name: &str, includes: &str| {
+        let text = format!(
+            "#include \"k.h\"\n{includes}extern \"C\" __global__ void {name}(int *x) {{ *x = VALUE; }}\n"
+        );
+        package.put(&format!("kernels/{name}.hip"), &text);
+    };
+    for name in ["k.hip", "helper.hip"] {
+        fs::remove_file(package.at("kernels").join(name)).unwrap();
+    }
+    source("first", "#include \"value.h\"\n");
+    source("middle", "#define VALUE 0\n");
+    source("second", "#include \"value.h\"\n");
+    let value = |value: &str| package.put("kernels/value.h", &format!("#define VALUE {value}\n"));
+    let (edit, header) = (package.at("edit"), package.at("kernels/value.h"));
+    let saves = format!(
+        "case \"$*\" in *middle.hip*) mv '{}' '{}' 2>/dev/null && touch '{1}' && sleep 0.1;; esac\nexec ",
+        edit.display(),
+        header.display()
+    );
+    let shim = fs::read_to_string(package.at("llvm/bin/clang")).unwrap();
+    package.put("llvm/bin/clang", &shim.replace("exec ", &saves));
+    value("1");
+    made(&package, &mut script);
+    let right = image(&package, "gfx1100");
+
+    // Each source is compiled again, the second one after the save.
+    package.put("edit", "#define VALUE 2\n");
+    let common = fs::read_to_string(package.at("kernels/k.h")).unwrap();
+    package.put("kernels/k.h", &(common + "\n"));
+    made(&package, &mut script);
+    assert!(!edit.exists() && image(&package, "gfx1100") != right);
+    value("1");
+    made(&package, &mut script);
+    assert!(image(&package, "gfx1100") == right);
     assert_eq!(made(&package, &mut script), nothing());
 }

@@ -46,6 +46,11 @@ impl Environment {
         Self::new(std::env::vars_os().collect())
     }
 
+    /// Reads the variables of this process again: compilers inherit those that a build script has set since.
+    pub fn update(&mut self) {
+        self.variables = Self::of_process().variables;
+    }
+
     pub fn new(mut variables: Vec<(OsString, OsString)>) -> Self {
         for (name, _) in &mut variables {
             *name = as_found(name);
@@ -226,6 +231,15 @@ mod tests {
             .iter()
             .map(|(name, value)| (name.into(), value.into()));
         Environment::new(pairs.collect())
+    }
+
+    #[test]
+    fn takes_what_the_build_script_has_set_since() {
+        let mut environment = environment(&[("CPATH", "/x")]);
+        environment.update();
+        let path = inherited("PATH").map(|path| path.to_string_lossy().into_owned());
+        assert_eq!(environment.cargo("PATH"), path);
+        assert_ne!(environment.cargo("CPATH").as_deref(), Some("/x"));
     }
 
     #[test]

@@ -403,10 +403,11 @@ impl Context<'_> {
     /// Returns the inputs of a compile that no dependency file lists: files that flags name, and libraries that the compiler links
     /// to a source by itself.
     fn unlisted_inputs(&self, module: &Module, source: &Path, side: Side<'_>) -> Vec<PathBuf> {
-        if matches!(module.language, Language::Bitcode | Language::Rust) {
-            return vec![source.to_owned()];
-        }
         let mut inputs = module.named_files.clone();
+        if matches!(module.language, Language::Bitcode | Language::Rust) {
+            inputs.push(source.to_owned());
+            return inputs;
+        }
         if let Side::Device(target) = side {
             let mut all = self.sdk_libraries.iter();
             let is_linked = |(written, _): &&(String, Vec<PathBuf>)| {

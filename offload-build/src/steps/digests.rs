@@ -73,7 +73,18 @@ impl Digests {
         files::write(file, lines.concat().as_bytes()).map_err(error::io(file))
     }
 
-    /// The MD5 of a file's content; nothing when it cannot be read.
+    /// The MD5 of a file's content as it is now, also if it has changed since this build first asked for it.
+    pub(crate) fn of_now(&self, path: &Path) -> Option<String> {
+        let state = FileState::now(path);
+        let kept = self.lock().kept.get(path).map(|(state, _)| state.clone());
+        if kept.is_none() || kept != state {
+            self.forget(path);
+        }
+        self.of(path)
+    }
+
+    /// The MD5 of a file's content; nothing when it cannot be read. A file that changes during a build has the one that it had when
+    /// the build first asked.
     pub(crate) fn of(&self, path: &Path) -> Option<String> {
         let known = self.lock();
         if let Some(digest) = known.now.get(path) {
@@ -287,6 +298,28 @@ mod tests {
             std::os::unix::fs::symlink(path, &link).unwrap();
             assert_eq!(bench.build(&[&link]).0, [md5(text)]);
         }
+    }
+
+    #[test]
+    fn reads_a_file_again_that_changed_during_a_build() {
+        let bench = Bench::new();
+        let path = bench.put("file", "old");
+        wait();
+        let digests = Digests::default();
+        assert_eq!(digests.of(&path), md5("old"));
+        assert_eq!(
+            (digests.of_now(&path), digests.files_read()),
+            (md5("old"), 1)
+        );
+        bench.put("file", "new");
+        assert_eq!(digests.of(&path), md5("old"));
+        assert_eq!(digests.of_now(&path), md5("new"));
+        // Too new to be told from later ones by its state.
+        bench.put("file", "end");
+        assert_eq!(digests.of_now(&path), md5("end"));
+        assert_eq!(digests.of(&path), md5("end"));
+        fs::remove_file(&path).unwrap();
+        assert_eq!(digests.of_now(&path), None);
     }
 
     #[test]

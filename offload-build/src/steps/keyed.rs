@@ -114,8 +114,9 @@ impl<S: Step> Step for KeyedStep<S> {
         }
         key.outputs.iter().for_each(|path| digests.forget(path));
         // The key has the inputs as they were before. One that changed meanwhile may be the one that was read, or not.
-        key.inputs.iter().for_each(|path| drop(digests.of(path)));
         let started = SystemTime::now();
+        let inputs = key.inputs.iter();
+        inputs.for_each(|path| drop(digests.of_now(path)));
         let done = self.0.execute(digests)?;
         let mut inputs = key.inputs.iter();
         let lines = match inputs.all(|path| is_older(path, started)) {

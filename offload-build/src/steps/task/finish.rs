@@ -1,6 +1,7 @@
 //! Edits of files that LLVM's tools have made.
 
 use crate::steps::task::{regions, temporary_names};
+use offload_build_core::files;
 use offload_formats::container::code_object;
 use offload_formats::format::bytes::ReadCache;
 use std::fs::{self, File, OpenOptions};
@@ -73,7 +74,8 @@ impl Finish {
             Self::None | Self::JoinNotes => Ok(()),
         };
         edited.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        fs::write(path, bytes)
+        // Beside it: what a launcher gave may be a link to the file in its cache.
+        files::write(path, &bytes)
     }
 }
 

@@ -161,19 +161,18 @@ impl Task {
         let variables = cargo_folder.map(cargo_variables::names).unwrap_or_default();
         let in_file = |(path, error)| TaskError::File(path, error);
         key.keep_messages(&messages).map_err(in_file)?;
-        // A file that changed while the compiler ran may not be the one that it read: no key, so the
-        // next build runs this again.
-        if reads.iter().all(|path| is_older(path, started)) {
-            let paths = std::iter::once(&self.output).chain(&reads);
-            let lines = paths.map(|path| {
-                let digest = digests.of(path)? + &name_in(&named, path);
-                Some(format!("{digest} {}\n", path.display()))
-            });
-            // Without a file that cannot be read there is no key: its changes would not count.
-            if let Some(mut lines) = lines.collect::<Option<String>>() {
-                lines.extend(variables.iter().map(|name| variable_line(name) + "\n"));
-                key.write(&recipe, &lines).map_err(in_file)?;
-            }
+        let paths = std::iter::once(&self.output).chain(&reads);
+        let lines = paths.map(|path| {
+            let digest = digests.of_now(path)? + &name_in(&named, path);
+            Some(format!("{digest} {}\n", path.display()))
+        });
+        // Without a file that cannot be read there is no key: its changes would not count. A file that changed since the compiler
+        // started may not be the one that it read: no key, so the next build runs this again.
+        let lines = lines.collect::<Option<String>>();
+        let lines = lines.filter(|_| reads.iter().all(|path| is_older(path, started)));
+        if let Some(mut lines) = lines {
+            lines.extend(variables.iter().map(|name| variable_line(name) + "\n"));
+            key.write(&recipe, &lines).map_err(in_file)?;
         }
         Ok(Done {
             fresh: false,

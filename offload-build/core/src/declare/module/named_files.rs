@@ -26,8 +26,8 @@ pub(super) fn named_files(own: &Flags, targets: &[Target], root: &Path) -> Vec<P
     while let Some(path) = paths.get(next) {
         // clang looks for a file that another one names in either folder.
         let folders = [root, path.parent().unwrap_or(root)];
-        let options = options(path);
-        let more = options.split_whitespace();
+        let options = words(&options(path));
+        let more = options.iter();
         let more = more.filter_map(|option| named(option, &folders));
         let more: Vec<PathBuf> = more.filter(&mut is_new).collect();
         paths.extend(more);
@@ -52,6 +52,26 @@ fn options(path: &Path) -> String {
     text.flatten().unwrap_or_default()
 }
 
+/// Returns the words of a file of options. Compilers divide it at blanks that are neither quoted nor behind a backslash, which on
+/// Windows is a part of paths.
+fn words(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        let word = words.last_mut().expect("there is a word at all times");
+        match (character, quote) {
+            ('\\', _) if !cfg!(windows) => word.extend(characters.next()),
+            ('"' | '\'', None) => quote = Some(character),
+            (_, Some(end)) if character == end => quote = None,
+            (_, None) if character.is_whitespace() => words.push(String::new()),
+            _ => word.push(character),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,7 +87,14 @@ mod tests {
                 "d/inner.rsp",
                 "@../d/inner.rsp @beside.rsp --config=outer.rsp -include x.h @none",
             ),
-            ("d/beside.rsp", ""),
+            (
+                "d/beside.rsp",
+                "-include\n\"quoted.h\" -L'a b'/lib -include 'in \\'one.h' in\\ two.h \"@@in three\"",
+            ),
+            ("quoted.h", ""),
+            ("in 'one.h", ""),
+            ("in two.h", ""),
+            ("@in three", ""),
             ("x.h", "@d/unread.rsp"),
             ("other", ""),
         ] {
@@ -77,7 +104,16 @@ mod tests {
             flags: vec!["@outer.rsp".to_owned(), "-O3".to_owned()],
             ..Flags::default()
         };
-        let names = ["d/beside.rsp", "d/inner.rsp", "outer.rsp", "x.h"];
+        let names = [
+            "@in three",
+            "d/beside.rsp",
+            "d/inner.rsp",
+            "in 'one.h",
+            "in two.h",
+            "outer.rsp",
+            "quoted.h",
+            "x.h",
+        ];
         assert_eq!(
             named_files(&own, &[], &root),
             names.map(|name| root.join(name))
