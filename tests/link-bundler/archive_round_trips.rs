@@ -352,13 +352,11 @@ fn links_archives_of_openmp_objects_with_bundles() {
         }
         let host = "host-x86_64-unknown-linux-gnu-";
         let device = "openmp-x86_64-pc-linux-gnu-";
-        place.bundle(
-            "o",
-            &[(host, "host.o"), (device, "device.bc")],
-            "region.o",
-            &[],
-        );
-        place.archive("libregion.a", &["region.o"]);
+        // As `offload-build` names the member of `c/region.c`: it begins and ends with `c`.
+        let member = "c-region.c.o";
+        let parts = [(host, "host.o"), (device, "device.bc")];
+        place.bundle("o", &parts, member, &[]);
+        place.archive("libregion.a", &[member]);
         // And as ours makes it of its parts.
         place.archives(&["split", "--out=.", "libregion.a"]);
         place.archives(&["split", "--out=.", "--target=host", "libregion.a"]);
@@ -372,7 +370,7 @@ fn links_archives_of_openmp_objects_with_bundles() {
             let images = report.lines().filter(|line| !line.starts_with("note: "));
             assert_eq!(images.count(), 1, "{report}");
             assert!(
-                report.contains("(region.o): openmp x86_64-pc-linux-gnu, "),
+                report.contains("(c-region.c.o): openmp x86_64-pc-linux-gnu, "),
                 "{report}"
             );
             assert!(

@@ -1,6 +1,8 @@
 //! Names of members in archives for one target, which are made from an archive of bundles.
 
-use crate::names::EntryId;
+use std::path::Path;
+
+use crate::names::{EntryId, EntryKind};
 
 /// Returns the name of the member for an image: that of the entry `entry_id`, as written, of the bundle in `member`.
 ///
@@ -24,6 +26,21 @@ pub fn member_name(member: &str, entry_id: &str) -> String {
     };
     let harmful = |char: char| matches!(char, ':' | '/' | '\\') || char.is_control();
     format!("{stem}-{entry_id}{stem}{extension}").replace(harmful, "_")
+}
+
+/// Returns the parts of a name that [`member_name`] returned: the stem of the bundle's member, and the kind of the entry ID.
+/// Returns `None` for other names.
+#[must_use]
+pub fn bundle_stem(name: &str) -> Option<(&str, EntryKind)> {
+    let stem = Path::new(name).file_stem()?.to_str()?;
+    // The stem may contain an entry ID, too, so the longest one counts.
+    let ends = (0..=stem.len() / 2).rev();
+    ends.filter_map(|end| stem.split_at_checked(end))
+        .find_map(|(first, rest)| {
+            let id = rest.strip_prefix('-')?.strip_suffix(first)?;
+            let id = EntryId::parse(id).ok()?;
+            id.triple().has_known_arch().then_some((first, id.kind()))
+        })
 }
 
 #[cfg(test)]
@@ -84,6 +101,52 @@ mod tests {
         ];
         for (member, id, expected) in cases {
             assert_eq!(member_name(member, id), expected);
+            let stem = expected.split_once(&*format!("-{id}").replace(':', "_"));
+            let kind = EntryId::parse(id).unwrap().kind();
+            assert_eq!(
+                bundle_stem(expected),
+                stem.map(|(stem, _)| (stem, kind)),
+                "{expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn finds_the_stem_only_in_names_with_an_entry_id() {
+        let ids = [
+            "host-x86_64-unknown-linux-gnu-",
+            "host-x86_64-pc-linux-gnu",
+            "openmp-x86_64-pc-linux-gnu-",
+            "openmp-aarch64-unknown-linux-gnu",
+            "hip-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-",
+            "hipv4-amdgcn-amd-amdhsa-unknown-gfx90a",
+            "openmp-nvptx64-nvidia-cuda-sm_80",
+            "hip-spirv64-amd-amdhsa--amdgcnspirv",
+        ];
+        // `offload-build` names the member of the source `c/x.c` `c-x.c.o`.
+        for stem in [
+            "x",
+            "c-x.c",
+            "cpp-y.cpp",
+            "foo-bar-foo",
+            "foo-host-foo",
+            "host-host",
+            "aa-a",
+            "\u{e4}-\u{e4}",
+        ] {
+            let name = format!("{stem}.o");
+            assert_eq!(bundle_stem(&name), None, "{name}");
+            for id in ids {
+                let split = member_name(&name, id);
+                let kind = EntryId::parse(id).unwrap().kind();
+                assert_eq!(bundle_stem(&split), Some((stem, kind)), "{split}");
+                let again = member_name(&split, id);
+                let whole = Path::new(&split).file_stem().unwrap().to_str().unwrap();
+                assert_eq!(bundle_stem(&again), Some((whole, kind)), "{again}");
+            }
+        }
+        for name in ["", "-", ".o", "..", "a-b-a.o", "a-openmp-b-a.o"] {
+            assert_eq!(bundle_stem(name), None, "{name}");
         }
     }
 

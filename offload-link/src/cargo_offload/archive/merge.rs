@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use object::elf;
 use offload_formats::container::archive::{Archive, Index, MemberPlan, layout, plain_name};
 use offload_formats::container::definitions;
+use offload_formats::container::device_archive::bundle_stem;
 use offload_formats::container::elf::Elf;
 use offload_formats::container::object_bundle::{
     NewObjectEntry, embed_bundle, whole_bundle_sections,
@@ -18,7 +19,7 @@ use offload_formats::escape::terminal;
 use offload_formats::format::bundle::BundleLayout;
 use offload_formats::format::magic::Magic;
 use offload_formats::format::pieces::Piece;
-use offload_formats::names::{ConflictScope, EntryId, conflict};
+use offload_formats::names::{ConflictScope, EntryId, EntryKind, conflict};
 
 use super::line::MergeLine;
 use crate::cargo_offload::error::CargoOffloadError;
@@ -185,7 +186,7 @@ impl Merged {
     }
 
     fn add_host(&mut self, member: MergedMember) -> Result<(), CargoOffloadError> {
-        let original = original_stem(&member.name, "-host-", "");
+        let original = original_stem(&member.name, |kind| kind == EntryKind::Host);
         let group = self.group(original);
         if group.host.is_some() {
             return Err(member.wrong(format_args!("a second host object for `{}`", group.stem)));
@@ -195,9 +196,9 @@ impl Merged {
     }
 
     fn add(&mut self, id: &EntryId, member: MergedMember) -> Result<(), CargoOffloadError> {
-        // Kinds and spellings of the triple are ignored.
-        let target_id = id.target_id().replace(':', "_");
-        let group = self.group(original_stem(&member.name, "-", &target_id));
+        // The entry ID in the name may be another one, whose image serves this target.
+        let original = original_stem(&member.name, |kind| kind != EntryKind::Host);
+        let group = self.group(original);
         if group.images.iter().any(|(known, _)| known == id) {
             return Err(member.wrong(format_args!(
                 "a second image of `{}` for {}",
@@ -228,17 +229,13 @@ fn stem(name: &str) -> String {
         .into_owned()
 }
 
-/// Returns `x` for `x-hip-amdgcn-amd-amdhsa--gfx90ax.bc` and for `x.bc`: the names of split members repeat the stem
-/// after the entry ID.
-fn original_stem(name: &str, start: &str, end: &str) -> String {
-    let stem = stem(name);
-    let places = (1..stem.len()).filter(|at| stem.is_char_boundary(*at));
-    let mut parts = places.map(|at| stem.split_at(at));
-    let split = parts.find(|(first, rest)| {
-        let id = rest.strip_suffix(first);
-        id.is_some_and(|id| id.starts_with(start) && id.ends_with(end))
-    });
-    split.map_or_else(|| stem.clone(), |(first, _)| first.to_owned())
+/// Returns `x` for `x-hip-amdgcn-amd-amdhsa--gfx90ax.bc`, a name that splitting gives to an image of such a kind, and for
+/// `x.bc`.
+fn original_stem(name: &str, is_kind: impl Fn(EntryKind) -> bool) -> String {
+    match bundle_stem(name) {
+        Some((original, kind)) if is_kind(kind) => original.to_owned(),
+        _ => stem(name),
+    }
 }
 
 /// A member to write.
