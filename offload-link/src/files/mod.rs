@@ -23,7 +23,7 @@ mod write;
 pub(crate) use copy::{CopyError, copy_range};
 pub(crate) use failure::{ReadFailure, check};
 pub(crate) use new_file::{NewFile, follow};
-pub(crate) use opened::Opened;
+pub(crate) use opened::{Opened, fill};
 pub(crate) use reading::Reading;
 pub(crate) use scratch::{file_of, reading_of, scratch};
 pub(crate) use thin::{MemberError, Nesting, ThinMember, open_member};

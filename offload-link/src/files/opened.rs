@@ -73,18 +73,9 @@ impl Opened {
         self.with(|file| file.read_at(buffer, offset))
     }
 
-    /// Fills the buffer as far as the file goes, and returns the number of bytes.
+    /// Reads like [`fill`].
     pub(crate) fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let mut count = 0;
-        while count < buffer.len() {
-            match self.read_at(&mut buffer[count..], offset.saturating_add(count as u64)) {
-                Ok(0) => break,
-                Ok(more) => count += more,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(count)
+        self.with(|file| fill(file, buffer, offset))
     }
 
     /// Fills the buffer with the bytes from `offset` on.
@@ -103,6 +94,21 @@ impl Opened {
     pub(crate) fn note(&self, offset: u64, problem: &io::Error) {
         failure::note(&self.path, offset, problem);
     }
+}
+
+/// Fills the buffer as far as the file goes, and returns the number of bytes. One read may return fewer, for example on a file
+/// system in user space.
+pub(crate) fn fill(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut count = 0;
+    while count < buffer.len() {
+        match file.read_at(&mut buffer[count..], offset.saturating_add(count as u64)) {
+            Ok(0) => break,
+            Ok(more) => count += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(count)
 }
 
 /// The error for a file that changed after the first look.

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::files::{Opened, Reading};
+use crate::files::{self, Opened, Reading};
 use crate::platform::FileExt;
 use crate::stamp::Stamp;
 use offload_formats::format::bytes::{ReadAt, ReadCache, Source};
@@ -55,11 +55,11 @@ impl Blocks {
     /// Fails if the file cannot be read.
     pub(crate) fn of(path: &Path, file: File) -> io::Result<Self> {
         let mut first = [0; BLOCK];
-        let count = file.read_at(&mut first, 0)?;
+        let count = read_first(&file, &mut first)?;
         Self::after(path, file, &first[..count])
     }
 
-    /// Returns the blocks of an open file whose first block was read; it is shorter if it is the whole file.
+    /// Returns the blocks of an open file whose first block was read by [`read_first`].
     ///
     /// # Errors
     ///
@@ -176,6 +176,15 @@ impl Source for Across {
     }
 }
 
+/// Reads the first block of a file, and returns its size; it is shorter than [`BLOCK`] only if it is the whole file.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read.
+pub(crate) fn read_first(file: &File, first: &mut [u8; BLOCK]) -> io::Result<usize> {
+    files::fill(file, first, 0)
+}
+
 /// Returns the error for a device that can be read at any offset without an end.
 fn not_regular() -> io::Error {
     io::Error::new(io::ErrorKind::NotSeekable, "not a regular file")
@@ -289,6 +298,19 @@ mod tests {
                 }
                 assert_eq!(data.read_at(u64::MAX, 2), None);
             }
+        }
+    }
+
+    /// Linux returns a page of such a file at most, as other file systems may with any file.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn reads_the_first_block_in_parts() {
+        let path = Path::new("/proc/self/smaps");
+        if std::fs::read(path).is_ok_and(|all| all.len() > 2 * BLOCK) {
+            assert_eq!(Blocks::open(path).unwrap().size(), BLOCK as u64);
+            let mut first = [0; BLOCK];
+            let count = read_first(&Opened::open(path).unwrap(), &mut first);
+            assert_eq!(count.unwrap(), BLOCK);
         }
     }
 

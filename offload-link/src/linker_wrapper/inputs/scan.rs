@@ -23,13 +23,13 @@ use std::path::{Path, PathBuf};
 
 use crate::files::{self, Opened, open_member};
 use crate::linker_wrapper::error::{LinkError, Problem};
-use crate::linker_wrapper::inputs::blocks::{BLOCK, Blocks};
+use crate::linker_wrapper::inputs::blocks::{BLOCK, Blocks, read_first};
 use crate::linker_wrapper::inputs::libraries::{Search, below_root, has_extension};
 use crate::linker_wrapper::inputs::linker_script::{self, ScriptInput, is_source};
 use crate::linker_wrapper::inputs::seen::Seen;
 use crate::linker_wrapper::line::arguments::{Arguments, Item, Load, Position};
 use crate::linker_wrapper::line::family::Family;
-use crate::platform::{FileExt, is_absent};
+use crate::platform::is_absent;
 
 /// Largest depth of linker scripts that name each other.
 const MAX_SCRIPTS: usize = 8;
@@ -147,7 +147,7 @@ impl Scan<'_> {
             inputs.files.push(again);
             return Ok(());
         }
-        let read = file.read_at(&mut self.first[..], 0);
+        let read = read_first(&file, &mut self.first);
         let first = &self.first[..*read.as_ref().unwrap_or(&0)];
         if let Some(found) = inputs.plain(first) {
             let mut file = InputFile::new(path, (at.index, at.load), found, None);
