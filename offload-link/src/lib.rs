@@ -7,6 +7,7 @@ mod say;
 mod bundler;
 mod cargo_offload;
 mod decompressed;
+mod environment;
 mod files;
 mod json;
 mod linker_wrapper;

@@ -65,7 +65,7 @@ const ROOMS: [(&str, &str, &[&[&str]]); 8] = [
         "",
         &[
             &["platform"],
-            &["say", "json", "stamp"],
+            &["say", "json", "stamp", "environment"],
             &["signals"],
             &["files"],
             &["decompressed"],

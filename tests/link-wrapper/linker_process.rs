@@ -423,6 +423,35 @@ fn asks_the_device_compiler_about_llvms_options() {
 }
 
 #[test]
+fn counts_empty_variables_as_unset() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    project.compile("main.c", &(program(&["mine"]) + &region("mine")), &[]);
+    let real = project.script("real", "echo linked > a.out");
+    let mut link = project.command(TOOL);
+    link.args(["main.o", "-fuse-ld=bfd"]).env("CC", &real);
+    for variable in [
+        "CARGO_MAKEFLAGS",
+        "CUDA_PATH",
+        "LIBRARY_PATH",
+        "OFFLOAD_CC",
+        "OFFLOAD_CC_x86_64_unknown_linux_gnu",
+        "OFFLOAD_LARGE_IMAGES",
+        "OFFLOAD_LINK_ACTIVE",
+        "OFFLOAD_LINK_REPORT",
+        "OFFLOAD_LLVM",
+        "OFFLOAD_MAX_DECOMPRESSED_SIZE",
+    ] {
+        link.env(variable, "");
+    }
+    let output = link.output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(project.read("a.out"), "linked\n");
+}
+
+#[test]
 fn starts_the_linker_with_the_environment_as_it_is() {
     let Some(project) = Project::new() else {
         return;

@@ -8,6 +8,7 @@ use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::project::cargo_settings::{CargoSettings, linker_variable};
 use crate::cargo_offload::project::progress::{self, ProgressLines};
 use crate::cargo_offload::project::rust_programs::{THIS_MACHINE, cargo_program, host_of_rustc};
+use crate::environment::variable;
 
 /// Exit status of a command that Cargo could not start, as of Cargo's own failures.
 const FAILED: u8 = 101;
@@ -199,18 +200,18 @@ fn linker_variables(
     linker: &Path,
     settings: &CargoSettings,
 ) -> Vec<(String, OsString)> {
-    let variable = linker_variable(host);
-    if std::env::var_os(&variable).is_some() && !settings.is_on_the_line(host) {
+    let name = linker_variable(host);
+    if variable(&name).is_some() && !settings.is_on_the_line(host) {
         return Vec::new();
     }
-    let mut variables = vec![(variable, linker.into())];
+    let mut variables = vec![(name, linker.into())];
     let driver = format!("OFFLOAD_CC_{}", host.replace(['-', '.'], "_"));
     if let Some(configured) = settings.linker(host) {
         let is_ours = configured.file_stem() == linker.file_stem();
         if is_ours && is_installed(&configured) {
             return Vec::new();
         }
-        if !is_ours && std::env::var_os(&driver).is_none() {
+        if !is_ours && variable(&driver).is_none() {
             variables.push((driver, configured.into()));
         }
     }

@@ -12,6 +12,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::cargo_offload::error::CargoOffloadError;
 use crate::cargo_offload::project::rust_programs::cfg_of;
+use crate::environment::variable;
 use crate::platform::is_absent;
 
 /// Settings of Cargo.
@@ -47,14 +48,14 @@ impl CargoSettings {
         for value in line.iter().rev() {
             settings.read_option(value, &folder);
         }
-        let variable = std::env::var("CARGO_BUILD_TARGET");
-        settings.add_targets(variable.ok().into_iter().collect());
+        let target = variable("CARGO_BUILD_TARGET").and_then(|target| target.into_string().ok());
+        settings.add_targets(target.into_iter().collect());
         let mut folders: Vec<PathBuf> = folder
             .ancestors()
             .map(|above| above.join(".cargo"))
             .collect();
-        let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-        let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+        let home = variable("CARGO_HOME").map(PathBuf::from);
+        let home = home.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".cargo")));
         folders.extend(home.filter(|home| !folders.contains(home)));
         for folder in folders {
             settings.read_file(&folder)?;
@@ -153,7 +154,7 @@ impl CargoSettings {
 
     fn linker_variable(&self, triple: &str) -> Option<(String, OsString)> {
         let name = linker_variable(triple);
-        let value = std::env::var_os(&name).filter(|value| !value.is_empty())?;
+        let value = variable(&name)?;
         Some((name, value))
     }
 

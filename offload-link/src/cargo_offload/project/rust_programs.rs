@@ -7,17 +7,18 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::cargo_offload::error::CargoOffloadError;
+use crate::environment::variable;
 
 /// Cargo's name for the triple of this machine.
 pub(super) const THIS_MACHINE: &str = "host-tuple";
 
 /// Returns the program that Cargo names for its subcommands.
 pub(super) fn cargo_program() -> OsString {
-    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+    variable("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
 pub(super) fn rustc_program() -> OsString {
-    std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())
+    variable("RUSTC").unwrap_or_else(|| "rustc".into())
 }
 
 /// Returns the triple of the machine that builds.

@@ -9,6 +9,7 @@ use offload_formats::container::archive::ArchiveMembers;
 use offload_formats::container::elf::{Elf, Machine};
 use offload_formats::format::magic::Magic;
 
+use crate::environment::variable;
 use crate::files::Opened;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::blocks::Blocks;
@@ -100,7 +101,7 @@ impl Search {
         if arguments.position == Position::Driver {
             // gcc takes them for folders of libraries, too.
             dirs.extend(arguments.prefixes.iter().map(PathBuf::from));
-            if let Some(list) = std::env::var_os("LIBRARY_PATH") {
+            if let Some(list) = variable("LIBRARY_PATH") {
                 dirs.extend(std::env::split_paths(&list));
             }
             dirs.extend(of_system(&OF_DRIVER));

@@ -7,6 +7,7 @@ use std::path::Path;
 use offload_build::tools::{Command, GUARD};
 use offload_formats::container::elf::Machine;
 
+use crate::environment::variable;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
 use crate::linker_wrapper::line::elf_linker::ElfLinker;
@@ -19,7 +20,7 @@ const MINGW: &str = "x86_64-w64-mingw32-gcc";
 
 /// Tells whether this tool is, directly or indirectly, a child of itself.
 pub(crate) fn is_nested() -> bool {
-    env::var_os(GUARD).is_some()
+    variable(GUARD).is_some()
 }
 
 /// Finds the program, and returns it with the arguments that precede all others.
@@ -47,12 +48,12 @@ pub(crate) fn find(arguments: &Arguments, host: Option<Machine>) -> Result<Comma
     };
     let declared = host::target(arguments, host)
         .map(|target| format!("OFFLOAD_CC_{}", target.replace(['-', '.'], "_")))
-        .and_then(env::var_os);
+        .and_then(variable);
     let named = declared
-        .or_else(|| env::var_os("OFFLOAD_CC"))
+        .or_else(|| variable("OFFLOAD_CC"))
         .or_else(foreign)
-        .or_else(|| env::var_os("CC"))
-        .filter(|value| !value.is_empty() && !is_ourselves(value))
+        .or_else(|| variable("CC"))
+        .filter(|value| !is_ourselves(value))
         .unwrap_or_else(|| "cc".into());
     // Like CC in make and cargo: a program, and arguments separated by spaces.
     if Path::new(&named).is_file() {

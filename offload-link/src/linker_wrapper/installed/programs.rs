@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use offload_build::tools::Search;
 
+use crate::environment::variable;
 use crate::linker_wrapper::line::arguments::Arguments;
 
 /// Returns the search for programs for devices.
@@ -19,7 +20,7 @@ pub(crate) fn search(arguments: &Arguments) -> Search {
     Search {
         path: env::var_os("PATH").unwrap_or_default(),
         cuda: roots
-            .chain(env::var_os("CUDA_PATH").map(PathBuf::from))
+            .chain(variable("CUDA_PATH").map(PathBuf::from))
             .collect(),
     }
 }

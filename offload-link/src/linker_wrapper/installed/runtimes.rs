@@ -3,7 +3,6 @@
 //! Clang adds them when it links. rustc and C compilers do not know that there is device code
 //! (`docs/spec/linker-wrapper.md` §8.3 item 4).
 
-use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +10,7 @@ use offload_build::tools::{Llvm, Search};
 use offload_formats::container::elf::Machine;
 use offload_formats::names::OffloadKind;
 
+use crate::environment::variable;
 use crate::linker_wrapper::line::arguments::{Arguments, Item, Position};
 
 /// A runtime that the command line lacks.
@@ -115,12 +115,8 @@ fn hip(_: HostProgram<'_>) -> Vec<PathBuf> {
     folders(&roots, &["lib", "lib64"])
 }
 
-fn variable(name: &str) -> Option<std::ffi::OsString> {
-    env::var_os(name).filter(|value| !value.is_empty())
-}
-
 fn roots(variables: &[&str], usual: &str) -> Vec<PathBuf> {
-    let named = variables.iter().filter_map(|name| variable(name));
+    let named = variables.iter().filter_map(variable);
     named.map(PathBuf::from).chain([usual.into()]).collect()
 }
 

@@ -1,13 +1,14 @@
 //! Runs the device links in parallel.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::path::PathBuf;
 
 use offload_build::tools::{Command, jobserver, spirv, without_rustc};
 use offload_formats::format::bytes::ReadCache;
 
+use crate::environment::variable;
 use crate::files::{Reading, write_pieces};
 use crate::linker_wrapper::actions::Actions;
 use crate::linker_wrapper::choose::groups::Group;
@@ -30,10 +31,10 @@ pub(crate) fn run(
     let pool = match jobs {
         Jobs::Count(count) => jobserver::Jobs::new(None, count),
         Jobs::Jobserver => jobserver::Jobs::new(
-            env::var("CARGO_MAKEFLAGS")
-                .or_else(|_| env::var("MAKEFLAGS"))
-                .ok()
-                .as_deref(),
+            variable("CARGO_MAKEFLAGS")
+                .or_else(|| variable("MAKEFLAGS"))
+                .as_deref()
+                .and_then(OsStr::to_str),
             1,
         ),
     };

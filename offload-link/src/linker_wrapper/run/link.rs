@@ -13,6 +13,7 @@ use offload_formats::format::offload_binary::BinaryEntry;
 use offload_formats::format::pieces;
 use offload_formats::names::{OffloadKind, Triple};
 
+use crate::environment::variable;
 use crate::linker_wrapper::actions::Actions;
 use crate::linker_wrapper::choose::host_entries::HostEntries;
 use crate::linker_wrapper::choose::link_jobs::{GroupJob, link_jobs};
@@ -71,7 +72,7 @@ impl Link<'_> {
         let request = options
             .report
             .clone()
-            .or_else(|| std::env::var_os("OFFLOAD_LINK_REPORT"));
+            .or_else(|| variable("OFFLOAD_LINK_REPORT"));
         let delivered = request.map_or(Ok(()), |request| report.deliver(&request));
         let traced = self.trace.write(options);
         let code = result?;

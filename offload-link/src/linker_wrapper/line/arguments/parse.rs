@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use super::{Arguments, Edit, Item, Position, Token, is_driver, rustc_target, walk};
+use crate::environment::variable;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::line::options::{CC, Host, LinkerOptions, OWN, Own};
@@ -79,9 +80,11 @@ impl Told {
 /// Returns the compiler of `OFFLOAD_CC`, without its arguments. It may not count if a variable names that of one host
 /// (`host_linker.rs`).
 fn named_compiler() -> Option<OsString> {
-    let named = env::var_os("OFFLOAD_CC")?;
-    let mut names = env::vars_os().map(|(name, _)| name);
-    if names.any(|name| name.as_encoded_bytes().starts_with(b"OFFLOAD_CC_")) {
+    let named = variable("OFFLOAD_CC")?;
+    let is_for_a_host = |(name, value): (OsString, OsString)| {
+        name.as_encoded_bytes().starts_with(b"OFFLOAD_CC_") && !value.is_empty()
+    };
+    if env::vars_os().any(is_for_a_host) {
         return None;
     }
     let mut words = named.to_str()?.split_whitespace();
