@@ -17,6 +17,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use offload_formats::escape::terminal;
+use offload_formats::names::{Triple, library_name};
 use serde::Deserialize;
 
 use crate::cargo_offload::error::CargoOffloadError;
@@ -43,6 +44,7 @@ struct ExportedPackage {
 
 #[derive(Deserialize)]
 struct Module {
+    targets: Vec<ExportedTarget>,
     include: Vec<PathBuf>,
     libraries: Vec<String>,
     library_folder: PathBuf,
@@ -50,8 +52,28 @@ struct Module {
 }
 
 #[derive(Deserialize)]
+struct ExportedTarget {
+    triple: String,
+    processor: String,
+}
+
+#[derive(Deserialize)]
 struct MadeFiles {
     outputs: Vec<PathBuf>,
+}
+
+impl Module {
+    /// Tells whether a library of the module has the name of one for a target. The name of a package may begin with `bc-`.
+    fn is_for_one_target(&self, file: &str) -> bool {
+        self.targets.iter().any(|target| {
+            let Ok(triple) = Triple::parse(&target.triple) else {
+                return false;
+            };
+            let pattern = library_name::file_name("*", &triple, &target.processor);
+            let parts = pattern.split_once('*');
+            parts.is_some_and(|(start, end)| file.starts_with(start) && file.ends_with(end))
+        })
+    }
 }
 
 /// Writes the files for `library`, which the build script of `out_dir` made and which lies in `folder` now.
@@ -68,7 +90,7 @@ pub(super) fn export(
     let name = file
         .strip_prefix("lib")
         .and_then(|name| name.strip_suffix(".a"));
-    let Some(name) = name.filter(|name| !name.starts_with("bc-")) else {
+    let Some(name) = name else {
         return Ok(());
     };
     let path = out_dir.join("offload/manifest.json");
@@ -90,6 +112,9 @@ pub(super) fn export(
         let text = format!("no module made `{}`", terminal(library));
         return Err(CargoOffloadError::of(&path, text));
     };
+    if module.is_for_one_target(&file) {
+        return Ok(());
+    }
     let own = |folder: &&PathBuf| is_own(folder, &record.package.folder, out_dir);
     let own: Vec<&PathBuf> = module.include.iter().filter(own).collect();
     let has_headers = install_headers(&own, &folder.join("include").join(name))?;
@@ -247,9 +272,16 @@ mod tests {
         "schema": 1, "package": { "name": "pack", "version": "1.2.3-beta.1+x", "folder": "FOLDER" },
         "host": "aarch64-unknown-linux-gnu",
         "modules": [{
-            "name": "k", "include": ["FOLDER/api", "FOLDER/../api", "FOLDER", "FOLDER/target/out/gen"],
+            "name": "k", "targets": [
+                { "target": "gfx90a", "triple": "amdgcn-amd-amdhsa", "processor": "gfx90a" },
+                { "target": "amdgcnspirv", "triple": "spirv64-amd-amdhsa", "processor": "amdgcnspirv" }
+            ],
+            "include": ["FOLDER/api", "FOLDER/../api", "FOLDER", "FOLDER/target/out/gen"],
             "libraries": ["omptarget", "stdc++"], "library_folder": "/opt/a \"$b;c\\",
-            "files": [{ "outputs": ["FOLDER/target/out/libk.a"] }]
+            "files": [{ "outputs": [
+                "FOLDER/target/out/libk.a", "FOLDER/target/out/libbc-k.a",
+                "FOLDER/target/out/libbc-k-amdgcn-gfx90a.a", "FOLDER/target/out/libbc-k-spirv64-amdgcnspirv.a"
+            ] }]
         }]
     }"#;
 
@@ -314,9 +346,17 @@ mod tests {
 
     #[test]
     fn leaves_libraries_of_one_target_alone() {
-        let (place, done) = exported(RECORD, "libbc-k-amdgcn-gfx90a.a");
+        for name in ["libbc-k-amdgcn-gfx90a.a", "libbc-k-spirv64-amdgcnspirv.a"] {
+            let (place, done) = exported(RECORD, name);
+            done.unwrap();
+            assert!(!place.path().join("lib").exists(), "{name}");
+        }
+        // The library of a package that is called `bc-k`.
+        let (place, done) = exported(RECORD, "libbc-k.a");
         done.unwrap();
-        assert!(!place.path().join("lib").exists());
+        for file in ["cmake/bc-k/bc-k-config.cmake", "pkgconfig/bc-k.pc"] {
+            assert!(place.path().join("lib").join(file).is_file(), "{file}");
+        }
     }
 
     #[test]
