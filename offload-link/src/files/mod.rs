@@ -9,6 +9,7 @@
 //! | `thin.rs`    | opens the members of thin archives, with limits                         |
 //! | `copy.rs`    | copies bytes from file to file                                          |
 //! | `new_file.rs` | a new file in the place of an old one                                 |
+//! | `replacement.rs` | a file under a temporary name, until it is complete              |
 //! | `write.rs`   | whole files under their names                                           |
 
 mod copy;
@@ -16,6 +17,7 @@ mod failure;
 mod new_file;
 mod opened;
 mod reading;
+mod replacement;
 mod scratch;
 mod thin;
 mod write;
@@ -25,6 +27,7 @@ pub(crate) use failure::{ReadFailure, check};
 pub(crate) use new_file::{NewFile, follow};
 pub(crate) use opened::{Opened, fill};
 pub(crate) use reading::Reading;
+pub(crate) use replacement::Replacement;
 pub(crate) use scratch::{file_of, reading_of, scratch};
 pub(crate) use thin::{MemberError, Nesting, ThinMember, open_member};
 pub(crate) use write::{

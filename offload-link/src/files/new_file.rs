@@ -5,15 +5,12 @@ use std::io::{self, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use tempfile::NamedTempFile;
-
+use super::replacement::Replacement;
 use crate::platform;
 use crate::signals::Watch;
 
 /// A new file for a path.
 pub(crate) struct NewFile {
-    /// Final path with links resolved.
-    target: PathBuf,
     content: Content,
     /// Removes the file on a signal. If no thread can be started, a signal leaves it.
     watch: Option<&'static Watch>,
@@ -21,23 +18,25 @@ pub(crate) struct NewFile {
 
 enum Content {
     /// Has a temporary name beside the final one.
-    Beside(NamedTempFile),
-    /// Has no name, to be copied to what a rename would replace: a device or a pipe.
-    Apart(File),
+    Beside(Replacement, File),
+    /// Has no name, to be copied to what a rename would replace: the device or pipe with this path.
+    Apart(File, PathBuf),
 }
 
 impl NewFile {
-    /// Creates the file for `path`; `maker` makes it, if it gets a name.
+    /// Creates the file for `path`. In the place of another file, it gets the mode of that.
     ///
     /// # Errors
     ///
     /// Fails if the folder cannot be written to.
-    pub(crate) fn create(path: &Path, maker: &tempfile::Builder<'_, '_>) -> io::Result<Self> {
-        Self::of(path, None, |folder| maker.tempfile_in(folder))
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        let replaced = fs::metadata(path).ok().filter(fs::Metadata::is_file);
+        let mode = replaced.as_ref().map(platform::mode);
+        Self::of(path, ".tmp", mode, None)
     }
 
-    /// Creates the file, with a temporary name that begins with `prefix`; a signal removes it until it has its name. For
-    /// tools without a watch of their own.
+    /// Creates the file, which only its owner may read, with a temporary name that begins with `prefix`; a signal removes it
+    /// until it has its name. For tools without a watch of their own.
     ///
     /// # Errors
     ///
@@ -46,42 +45,25 @@ impl NewFile {
         // To the end of the process: signals have no effect after a watch has ended.
         static WATCH: OnceLock<Option<Watch>> = OnceLock::new();
         let watch = WATCH.get_or_init(|| Watch::start().ok()).as_ref();
-        Self::of(path, watch, |folder| {
-            // The old file may be private.
-            platform::temporary(0o600)
-                .prefix(prefix)
-                .tempfile_in(folder)
-        })
+        Self::of(path, prefix, Some(0o600), watch)
     }
 
     fn of(
         path: &Path,
+        prefix: &str,
+        mode: Option<u32>,
         watch: Option<&'static Watch>,
-        create: impl FnOnce(&Path) -> io::Result<NamedTempFile>,
     ) -> io::Result<Self> {
         let is_special = |found: fs::Metadata| !found.is_file() && !found.is_dir();
         if fs::metadata(path).is_ok_and(is_special) {
             return Ok(Self {
-                target: path.to_owned(),
-                content: Content::Apart(tempfile::tempfile()?),
+                content: Content::Apart(tempfile::tempfile()?, path.to_owned()),
                 watch,
             });
         }
-        let target = follow(path)?;
-        let folder = match target.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
-        // The system's error, without the temporary name.
-        fs::metadata(folder)?;
-        let create = || create(folder);
-        let file = match watch {
-            Some(watch) => watch.create(create, |file| file.path().to_owned())?,
-            None => create()?,
-        };
+        let (new, file) = Replacement::create(follow(path)?, prefix, mode, watch)?;
         Ok(Self {
-            target,
-            content: Content::Beside(file),
+            content: Content::Beside(new, file),
             watch,
         })
     }
@@ -89,8 +71,14 @@ impl NewFile {
     /// Returns the file, empty and writable.
     pub(crate) fn file(&self) -> &File {
         match &self.content {
-            Content::Beside(file) => file.as_file(),
-            Content::Apart(file) => file,
+            Content::Beside(_, file) | Content::Apart(file, _) => file,
+        }
+    }
+
+    /// Sets the final mode, if the file gets a name.
+    pub(crate) fn set_mode(&mut self, mode: u32) {
+        if let Content::Beside(new, _) = &mut self.content {
+            new.set_mode(mode);
         }
     }
 
@@ -101,21 +89,16 @@ impl NewFile {
     /// Fails if the system refuses it; an existing file stays.
     pub(crate) fn finish(self) -> io::Result<()> {
         match self.content {
-            Content::Beside(file) => {
-                let path = file.path().to_owned();
-                let rename = || Ok(file.persist(self.target).map(drop)?);
-                match self.watch {
-                    Some(watch) => watch.keep(&path, rename)?,
-                    None => rename()?,
-                }
+            Content::Beside(new, file) => {
+                drop(file);
+                new.finish(self.watch)
             }
-            Content::Apart(mut file) => {
+            Content::Apart(mut file, target) => {
                 file.seek(SeekFrom::Start(0))?;
-                let mut out = OpenOptions::new().write(true).open(self.target)?;
-                io::copy(&mut file, &mut out)?;
+                let mut out = OpenOptions::new().write(true).open(target)?;
+                io::copy(&mut file, &mut out).map(drop)
             }
         }
-        Ok(())
     }
 }
 
@@ -153,8 +136,27 @@ fn in_real_folder(path: &Path) -> io::Result<PathBuf> {
 mod tests {
     use super::*;
     use crate::files::write_beside;
-    use std::os::unix::fs::{FileTypeExt as _, symlink};
+    use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
     use std::process::Command;
+
+    #[test]
+    fn keeps_the_mode_of_the_file_that_it_replaces() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let mode = |name: &str| fs::metadata(at(name)).unwrap().permissions().mode() & 0o7777;
+        fs::write(at("plain"), "").unwrap();
+        write_beside(&at("new"), b"new").unwrap();
+        assert_eq!(mode("new"), mode("plain"));
+        symlink("old", at("link")).unwrap();
+        for (old, expected) in [(0o600, 0o600), (0o444, 0o444), (0o2755, 0o755)] {
+            fs::write(at("old"), "old").unwrap();
+            fs::set_permissions(at("old"), fs::Permissions::from_mode(old)).unwrap();
+            write_beside(&at("link"), b"new").unwrap();
+            assert_eq!(mode("old"), expected, "{old:o}");
+            assert_eq!(fs::read(at("old")).unwrap(), b"new");
+            fs::remove_file(at("old")).unwrap();
+        }
+    }
 
     #[test]
     fn keeps_links_and_pipes() {

@@ -10,9 +10,9 @@ use super::copy::{CopyError, copy_range};
 use super::new_file::NewFile;
 use super::opened::Opened;
 use super::reading::Reading;
-use crate::platform::{self, FileExt};
+use crate::platform::FileExt;
 
-/// Writes a file that is never incomplete. Links and devices stay what they are.
+/// Writes a file that is never incomplete. Links and devices stay what they are, and the mode of a file stays.
 ///
 /// # Errors
 ///
@@ -32,7 +32,7 @@ pub(crate) fn write_pieces_beside(
     pieces: &[Piece],
     inputs: &[PathBuf],
 ) -> io::Result<()> {
-    let new = NewFile::create(path, &platform::temporary(0o666))?;
+    let new = NewFile::create(path)?;
     write_pieces(new.file(), pieces, inputs)?;
     new.finish()
 }

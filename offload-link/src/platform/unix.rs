@@ -39,11 +39,6 @@ pub(crate) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
-/// Sets the permission bits of an open file.
-pub(crate) fn set_mode_of(file: &File, mode: u32) -> io::Result<()> {
-    file.set_permissions(Permissions::from_mode(mode))
-}
-
 /// Gives a new file the owner, the group and the extended attributes of an old one, as far as this process may, and tells
 /// whether it has the owner and the group.
 pub(crate) fn keep_owner(old: &File, new: &File) -> io::Result<bool> {

@@ -94,13 +94,6 @@ pub(crate) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, permissions)
 }
 
-/// Makes an open file read-only, or not, as its owner's mode says.
-pub(crate) fn set_mode_of(file: &File, mode: u32) -> io::Result<()> {
-    let mut permissions = file.metadata()?.permissions();
-    permissions.set_readonly(mode & 0o200 == 0);
-    file.set_permissions(permissions)
-}
-
 /// Leaves the new file as it is: access follows from the folder.
 pub(crate) fn keep_owner(_: &File, _: &File) -> io::Result<bool> {
     Ok(true)

@@ -24,7 +24,11 @@ pub(super) fn create(output: &Path) -> Result<NewFile, CargoOffloadError> {
 
 /// Gives a complete file the permissions of the old one, and its name. In the place of the old file, it also gets its
 /// owner and extended attributes, as far as the system allows.
-pub(super) fn finish(made: NewFile, old: &Opened, output: &Path) -> Result<(), CargoOffloadError> {
+pub(super) fn finish(
+    mut made: NewFile,
+    old: &Opened,
+    output: &Path,
+) -> Result<(), CargoOffloadError> {
     let kept = old.with(|old| {
         let metadata = old.metadata()?;
         let number = platform::file_number(&metadata);
@@ -38,7 +42,8 @@ pub(super) fn finish(made: NewFile, old: &Opened, output: &Path) -> Result<(), C
         } else {
             mode & 0o777
         };
-        platform::set_mode_of(made.file(), mode)
+        made.set_mode(mode);
+        Ok(())
     });
     kept.and_then(|()| made.finish())
         .map_err(|error| CargoOffloadError::of(output, &error))

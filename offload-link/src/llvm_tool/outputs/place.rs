@@ -5,9 +5,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempPath;
-
-use crate::files::follow;
+use crate::files::{Replacement, follow};
 use crate::llvm_tool::output::{Output, Style};
 use crate::platform;
 use crate::signals::Watch;
@@ -38,14 +36,10 @@ pub(super) struct Apart {
 
 /// A file under a temporary name in the folder of its final name.
 pub(super) struct Beside {
-    temporary: TempPath,
+    new: Replacement,
     /// `None` if each write opens it again: there may be more outputs than a process may have open files.
     file: Option<File>,
-    /// Final path with links resolved.
-    target: PathBuf,
     identities: Vec<Identity>,
-    /// Final mode.
-    mode: u32,
 }
 
 /// Identity of a file, the same under all its names.
@@ -99,9 +93,10 @@ impl OutputPlaces {
         let identities: Vec<Identity> = identities.chain(replaced).collect();
         let mode = host.or(existing).as_ref().map(platform::mode);
         let place = match self.beside(target.clone(), mode) {
-            Ok(place) => OutputPlace::Beside(Beside {
+            Ok((new, file)) => OutputPlace::Beside(Beside {
+                new,
+                file,
                 identities,
-                ..place
             }),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 // Fails before any work is done if the file cannot be written.
@@ -118,43 +113,18 @@ impl OutputPlaces {
         Ok(())
     }
 
-    /// Creates the file. If its final mode is known, other users cannot read it before it is complete.
-    fn beside(&mut self, target: PathBuf, mode: Option<u32>) -> io::Result<Beside> {
-        let folder = match target.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
-        fs::metadata(folder)?;
+    /// Creates the file.
+    fn beside(
+        &mut self,
+        target: PathBuf,
+        mode: Option<u32>,
+    ) -> io::Result<(Replacement, Option<File>)> {
         if self.watch.is_none() {
             self.watch = Watch::start().ok();
         }
-        let first = if mode.is_some() { 0o600 } else { 0o666 };
-        let watch = &self.watch;
-        let created = tempfile::Builder::new().make_in(folder, |path| {
-            let create = || {
-                let mut options = OpenOptions::new();
-                options.read(true).write(true).create_new(true);
-                platform::create_with_mode(&mut options, first).open(path)
-            };
-            match watch {
-                Some(watch) => watch.create(create, |_| path.to_owned()),
-                None => create(),
-            }
-        })?;
-        let (file, temporary) = created.into_parts();
-        let present = platform::mode(&file.metadata()?) & 0o777;
-        if present & 0o600 != 0o600 {
-            platform::set_mode(&temporary, present | 0o600)?;
-        }
+        let (new, file) = Replacement::create(target, ".tmp", mode, self.watch.as_ref())?;
         let open = self.list.len() < MAX_OPEN;
-        Ok(Beside {
-            temporary,
-            file: open.then_some(file),
-            target,
-            identities: Vec::new(),
-            // The content is new, so set-user-ID and similar bits are dropped.
-            mode: mode.unwrap_or(present) & 0o777,
-        })
+        Ok((new, open.then_some(file)))
     }
 
     /// Renames all files. `wrong` turns the index of an output and its error into the result.
@@ -173,13 +143,8 @@ impl OutputPlace {
     pub(super) fn file(&self) -> io::Result<OpenedPlace<'_>> {
         match self {
             Self::Beside(Beside {
-                file: None,
-                temporary,
-                ..
-            }) => {
-                let file = OpenOptions::new().read(true).write(true).open(temporary)?;
-                Ok(OpenedPlace::Again(file))
-            }
+                file: None, new, ..
+            }) => Ok(OpenedPlace::Again(new.open()?)),
             Self::Beside(Beside {
                 file: Some(file), ..
             })
@@ -197,21 +162,9 @@ impl OutputPlace {
 
     fn finish(self, watch: Option<&Watch>) -> io::Result<()> {
         match self {
-            Self::Beside(Beside {
-                temporary,
-                file,
-                target,
-                mode,
-                ..
-            }) => {
+            Self::Beside(Beside { new, file, .. }) => {
                 drop(file);
-                platform::set_mode(&temporary, mode)?;
-                let path = temporary.to_path_buf();
-                let rename = || temporary.persist(target).map_err(|error| error.error);
-                match watch {
-                    Some(watch) => watch.keep(&path, rename),
-                    None => rename(),
-                }
+                new.finish(watch)
             }
             Self::Apart(Apart {
                 mut file, target, ..
