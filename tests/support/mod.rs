@@ -118,7 +118,7 @@ pub fn share<T>(
 }
 
 /// For `env`: a test that runs in the background or under `nohup` must not have a tool inherit ignored signals.
-pub const DEFAULT_SIGNALS: &str = "--default-signal=HUP,INT,QUIT,TERM";
+pub const DEFAULT_SIGNALS: &str = "--default-signal=HUP,INT,QUIT,TERM,XCPU";
 
 /// Numbers for random tests, the same in every run; `OFFLOAD_TEST_SEED=<number>` gives others,
 /// and `OFFLOAD_TEST_SEED=time` others in every run. The seed is printed with a failure.

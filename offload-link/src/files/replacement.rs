@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
 use crate::platform;
-use crate::signals::Watch;
+use crate::signals::{self, Watch};
 
 /// A file under a temporary name in the folder of its final name.
 pub(crate) struct Replacement {
@@ -37,6 +37,7 @@ impl Replacement {
         };
         // The system's error, without the temporary name.
         fs::metadata(folder)?;
+        signals::survive_file_limit();
         let first = if mode.is_some() { 0o600 } else { 0o666 };
         let created = tempfile::Builder::new()
             .prefix(prefix)

@@ -9,10 +9,14 @@ use offload_formats::format::unpacked::Scratch;
 
 use super::opened::Opened;
 use super::reading::Reading;
+use crate::signals;
 
 /// Returns a scratch in a temporary file.
 pub(crate) fn scratch() -> Scratch {
-    Scratch::new(|| Ok(Box::new(NotedFile(tempfile::tempfile()?.into()))))
+    Scratch::new(|| {
+        signals::survive_file_limit();
+        Ok(Box::new(NotedFile(tempfile::tempfile()?.into())))
+    })
 }
 
 /// Returns the file of a scratch that [`scratch`] made, to copy from it; `None` if nothing was kept.

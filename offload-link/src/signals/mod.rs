@@ -6,6 +6,6 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-pub(crate) use unix::Watch;
+pub(crate) use unix::{Watch, survive_file_limit};
 #[cfg(windows)]
-pub(crate) use windows::NoWatch as Watch;
+pub(crate) use windows::{NoWatch as Watch, survive_file_limit};

@@ -7,23 +7,25 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ};
+use signal_hook::flag;
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 
 use crate::stamp::Stamp;
 
-/// Signals with which users, shells and build tools end a process.
-const ENDING: [(i32, Signal); 4] = [
+/// Signals with which users, shells and build tools end a process, and the system one that used its processor time.
+const ENDING: [(i32, Signal); 5] = [
     (SIGHUP, Signal::HUP),
     (SIGINT, Signal::INT),
     (SIGQUIT, Signal::QUIT),
     (SIGTERM, Signal::TERM),
+    (SIGXCPU, Signal::XCPU),
 ];
 
 /// Time that children have to end before they are killed.
@@ -60,6 +62,7 @@ impl Watch {
 
     /// Starts to watch. No file is removed yet.
     pub(crate) fn start() -> io::Result<Self> {
+        survive_file_limit();
         let ignored = ignored();
         let ours = ENDING.iter().filter(|(number, _)| !ignored(*number));
         let mut signals = Signals::new(ours.map(|(number, _)| *number))?;
@@ -112,6 +115,18 @@ impl Watch {
         let mut paths = self.temporaries.lock();
         paths.outputs.push((path.to_owned(), before));
     }
+}
+
+/// Makes a write past the limit on the size of files (`ulimit -f`) an error, which a tool reports. By default it ends the
+/// process. Children have the default.
+pub(crate) fn survive_file_limit() {
+    static DONE: Once = Once::new();
+    DONE.call_once(|| {
+        if !ignored()(SIGXFSZ) {
+            // Nobody reads the flag: the write fails because the signal has a handler. Without one, it ends the process.
+            let _ = flag::register(SIGXFSZ, Arc::default());
+        }
+    });
 }
 
 /// Identifies the current content of a file; `None` if it is not a regular file.
