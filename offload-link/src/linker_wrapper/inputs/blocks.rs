@@ -11,6 +11,10 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use object::Endianness;
+use object::elf::{FileHeader32, FileHeader64};
+use object::read::elf::FileHeader;
+
 use crate::files::{self, Opened, Reading};
 use crate::platform::FileExt;
 use crate::stamp::Stamp;
@@ -182,7 +186,25 @@ impl Source for Across {
 ///
 /// Fails if the file cannot be read.
 pub(crate) fn read_first(file: &File, first: &mut [u8; BLOCK]) -> io::Result<usize> {
-    files::fill(file, first, 0)
+    let count = file.read_at(first, 0)?;
+    // Another read would only say that an object ends there.
+    match count == 0 || count == BLOCK || ends_with_section_headers(&first[..count]) {
+        true => Ok(count),
+        false => Ok(count + files::fill(file, &mut first[count..], count as u64)?),
+    }
+}
+
+/// Tells whether these bytes are an ELF file up to the end of its section headers, the last part of objects.
+fn ends_with_section_headers(bytes: &[u8]) -> bool {
+    fn end<H: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<u64> {
+        let header = H::parse(bytes).ok()?;
+        let endian = header.endian().ok()?;
+        let size = u64::from(header.e_shentsize(endian)) * u64::from(header.e_shnum(endian));
+        header.e_shoff(endian).into().checked_add(size)
+    }
+    let end =
+        end::<FileHeader64<Endianness>>(bytes).or_else(|| end::<FileHeader32<Endianness>>(bytes));
+    end == Some(bytes.len() as u64)
 }
 
 /// Returns the error for a device that can be read at any offset without an end.
@@ -266,6 +288,8 @@ impl<'d> ReadAt<'d> for &'d BlocksView<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use offload_formats::container::elf::Machine;
+    use offload_formats::container::embed::elf_object;
 
     #[test]
     fn reads_any_part_of_a_file_of_any_size() {
@@ -311,6 +335,22 @@ mod tests {
             let mut first = [0; BLOCK];
             let count = read_first(&Opened::open(path).unwrap(), &mut first);
             assert_eq!(count.unwrap(), BLOCK);
+        }
+    }
+
+    #[test]
+    fn knows_where_an_object_ends() {
+        let object = elf_object(Machine::X86_64, b"image").unwrap();
+        assert!(ends_with_section_headers(&object));
+        let longer = [&object[..], b"\0"].concat();
+        for part in [
+            &object[..object.len() - 1],
+            &object[..64],
+            &longer,
+            b"!<arch>\n",
+            b"",
+        ] {
+            assert!(!ends_with_section_headers(part));
         }
     }
 
