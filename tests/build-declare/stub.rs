@@ -152,3 +152,50 @@ fn warns_of_host_code_that_a_module_does_not_compile() {
         "{told}"
     );
 }
+
+/// Returns the machine number of the first object in the library of a stub, if there is one.
+fn machine(package: &Package) -> Option<u8> {
+    let files = fs::read_dir(package.at(OUT)).unwrap();
+    let mut paths = files.map(|file| file.unwrap().path());
+    let library = paths.find(|path| path.extension().is_some_and(|extension| extension == "a"))?;
+    let bytes = fs::read(library).unwrap();
+    let start = bytes.windows(4).position(|window| window == b"\x7fELF")?;
+    bytes.get(start + 18).copied()
+}
+
+#[test]
+fn compiles_host_functions_for_the_target_of_a_cross_build() {
+    if support::tool("qemu", &["aarch64-linux-gnu-gcc"]).is_none() {
+        return;
+    }
+    let keys = "language = \"openmp\"\ntargets = [\"gfx90a\"]\n";
+    let Some(package) = package(keys, "kernels/k.c", "int run(int x) { return x; }\n") else {
+        return;
+    };
+    let told = |variables: &[(&str, &str)]| {
+        let mut script = package.script();
+        script
+            .env("DOCS_RS", "1")
+            .env("TARGET", "aarch64-unknown-linux-gnu")
+            .envs(variables.iter().copied());
+        text(&script.output().unwrap())
+    };
+    let warning = "cargo::warning=the host functions are missing in this build without device code: `cc` does not compile for \
+        `aarch64-unknown-linux-gnu`\ncargo::warning=hint: install `aarch64-linux-gnu-gcc`, or name a C compiler for this target in \
+        CC_aarch64_unknown_linux_gnu\n";
+    // A compiler of this machine.
+    let said = told(&[("OFFLOAD_CC", "cc")]);
+    assert!(said.contains(warning), "{said}");
+    assert!(!said.contains("cargo::rustc-link-lib"), "{said}");
+    assert_eq!(machine(&package), None);
+    for variables in [
+        &[][..],
+        // It may be for build scripts.
+        &[("CC", "cc")],
+        &[("CC_aarch64_unknown_linux_gnu", "aarch64-linux-gnu-gcc -O1")],
+    ] {
+        let said = told(variables);
+        assert!(!said.contains("cargo::warning"), "{said}");
+        assert_eq!(machine(&package), Some(183), "{variables:?}");
+    }
+}

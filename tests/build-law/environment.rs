@@ -65,9 +65,10 @@ const OTHERS: [&str; 27] = [
 ];
 
 /// Variables that the page has, and that the sources compose or dependencies read.
-const COMPOSED: [&str; 11] = [
+const COMPOSED: [&str; 12] = [
     "CARGO_FEATURE_<NAME>",
     "CARGO_TARGET_<TRIPLE>_LINKER",
+    "CC_<target>",
     "CXX_<target>",
     "DEP_<LINKS>_<KEY>",
     "NO_COLOR",

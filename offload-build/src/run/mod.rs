@@ -9,6 +9,7 @@ mod progress;
 mod record;
 mod runtimes;
 mod stub;
+mod system_compiler;
 mod unique;
 mod unused_flags;
 

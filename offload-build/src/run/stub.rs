@@ -8,6 +8,7 @@ use crate::generate::{Content, Described, HostFile, Ptx, SourceFile, source_name
 use crate::inputs::rust_scan;
 use crate::inputs::source_scan::{self, Scan};
 use crate::out_dir::{host_file, module_folder};
+use crate::run::system_compiler::SystemCompiler;
 use crate::run::unique::unique;
 use crate::steps::archive::write_library;
 use crate::steps::task::depfile;
@@ -19,7 +20,6 @@ use offload_build_core::error;
 use offload_build_core::error::Error;
 use offload_build_core::files;
 use offload_build_core::installed::host::Host;
-use offload_build_core::process::command::{Command, CommandError};
 use offload_build_core::readable::Readable;
 use offload_formats::container::kernels::Kernel;
 use std::collections::BTreeSet;
@@ -171,7 +171,7 @@ fn scans(module: &Module) -> Result<Vec<(&Path, Scan)>, Error> {
 ///
 /// # Errors
 ///
-/// If the system's compiler is missing or fails, or a file cannot be read or written.
+/// If the system's compiler is missing, fails or compiles for another machine, or a file cannot be read or written.
 fn host_library(
     module: &Module,
     environment: &Environment,
@@ -181,12 +181,7 @@ fn host_library(
 ) -> Result<(), Error> {
     let folder = module_folder(out, &module.name).join("stub");
     fs::create_dir_all(&folder).map_err(error::io(&folder))?;
-    let cc = Cc {
-        program: environment
-            .variable("CC")
-            .unwrap_or_else(|| "cc".to_owned()),
-        is_windows: host.is_windows(),
-    };
+    let cc = SystemCompiler::of(environment, host);
     let mut objects = Vec::new();
     let mut uses_openmp = false;
     if module.language == Language::OpenMp {
@@ -199,7 +194,7 @@ fn host_library(
             let depfile = folder.join(format!("{number}.d"));
             let command = cc.compile(module, source, has_openmp, &object);
             let command = command.args(["-MMD", "-MF"]).arg(&depfile);
-            command.run().map_err(failed)?;
+            cc.run(&command, &object)?;
             let headers = fs::read_to_string(&depfile).map_err(error::io(&depfile))?;
             let headers = depfile::parse(&headers).into_iter();
             headers.for_each(|path| environment.watch(Path::new(&path)));
@@ -214,8 +209,7 @@ fn host_library(
         let (source, object) = (folder.join("host.c"), folder.join("host.o"));
         let text = aborting(&module.name, &functions, host);
         files::write(&source, text.as_bytes()).map_err(error::io(&source))?;
-        let command = cc.plain(&source, &object);
-        command.run().map_err(failed)?;
+        cc.run(&cc.plain(&source, &object), &object)?;
         objects.push(object);
     }
     let name = format!("{unique}_offload");
@@ -229,11 +223,7 @@ fn host_library(
         format_args!("native={}", out.display()),
     );
     if uses_openmp {
-        let runtime = if cc.program.contains("clang") {
-            "omp"
-        } else {
-            "gomp"
-        };
+        let runtime = cc.openmp_library();
         environment.tell("rustc-link-lib", format_args!("dylib={runtime}"));
     }
     if let Some(library) = host.cpp_library() {
@@ -242,12 +232,6 @@ fn host_library(
         }
     }
     Ok(())
-}
-
-fn failed(error: CommandError) -> Error {
-    Error::new(format_args!(
-        "the host code of a build without device code is compiled by the system's compiler:\n{error}"
-    ))
 }
 
 /// C functions that name themselves and abort. All of them take any arguments. Their names in C are not those of their
@@ -272,25 +256,6 @@ fn aborting(module: &str, functions: &BTreeSet<String>, host: &Host) -> String {
     text
 }
 
-/// Returns the options among `flags` that the preprocessors of C compilers know.
-fn preprocessor_flags(flags: &[String]) -> Vec<&str> {
-    let mut kept = Vec::new();
-    let mut rest = flags.iter().map(String::as_str);
-    while let Some(flag) = rest.next() {
-        let takes_value = ["-D", "-U", "-I", "-isystem", "-iquote", "-idirafter"];
-        if flag.starts_with("-X") {
-            // What follows is for one side.
-            rest.next();
-        } else if flag == "-include" || takes_value.contains(&flag) {
-            kept.push(flag);
-            kept.extend(rest.next());
-        } else if takes_value.iter().any(|known| flag.starts_with(known)) {
-            kept.push(flag);
-        }
-    }
-    kept
-}
-
 fn archive(objects: &[PathBuf], library: &Path) -> Result<(), Error> {
     let mut read = Vec::new();
     for path in objects {
@@ -299,39 +264,4 @@ fn archive(objects: &[PathBuf], library: &Path) -> Result<(), Error> {
         read.push((name.to_string_lossy().into_owned(), &**path, object.all()));
     }
     write_library(library, &read)
-}
-
-/// The system's compiler of C.
-struct Cc {
-    program: String,
-    is_windows: bool,
-}
-
-impl Cc {
-    fn plain(&self, source: &Path, object: &Path) -> Command {
-        let mut words = self.program.split_whitespace();
-        let command = Command::new(words.next().unwrap_or("cc")).args(words);
-        let position_independent = (!self.is_windows).then_some("-fPIC");
-        command
-            .args(["-c", "-w"])
-            .args(position_independent)
-            .arg(source)
-            .arg("-o")
-            .arg(object)
-    }
-
-    fn compile(&self, module: &Module, source: &Path, has_openmp: bool, object: &Path) -> Command {
-        let define = module.own.define.iter();
-        let define = define.map(|(name, value)| format!("-D{name}={value}"));
-        let include = module.include.iter();
-        let include = include.flat_map(|folder| ["-I".into(), folder.clone().into_os_string()]);
-        let std = module.std_of(source).map(|std| format!("-std={std}"));
-        self.plain(source, object)
-            .arg(format!("-O{}", module.own.opt_level))
-            .args(define)
-            .args(include)
-            .args(preprocessor_flags(&module.own.flags))
-            .args(std)
-            .args(has_openmp.then_some("-fopenmp"))
-    }
 }

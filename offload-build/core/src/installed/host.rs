@@ -144,23 +144,26 @@ impl Host {
         }
     }
 
-    /// Returns the compiler of C++ that a variable names for this host, as for the crate `cc`.
-    pub fn cpp_variable(&self, environment: &Environment) -> Option<String> {
+    /// Returns the compiler that `CC_<target>` or `CXX_<target>` names for this host, as for the crate `cc`; `kind` is `CC` or `CXX`.
+    pub fn declared_compiler(&self, environment: &Environment, kind: &str) -> Option<String> {
         let names = [self.triple.clone(), self.triple.replace('-', "_")];
         let mut named = names
             .iter()
-            .filter_map(|triple| environment.variable(&format!("CXX_{triple}")));
+            .filter_map(|triple| environment.variable(&format!("{kind}_{triple}")));
         named.next()
     }
 
-    /// Returns the usual name of GCC's compiler of C++ for this host in a cross build, such as `aarch64-linux-gnu-g++`.
-    pub fn usual_cpp_compiler(&self) -> String {
+    /// Returns the usual name of GCC's compiler for this host in a cross build, such as `aarch64-linux-gnu-g++`; `program` is `gcc`
+    /// or `g++`.
+    pub fn usual_compiler(&self, program: &str) -> String {
         let parts: Vec<&str> = self.triple.split('-').collect();
         let prefix = match parts[..] {
+            [arch, _vendor, "windows", "gnu"] => format!("{arch}-w64-mingw32"),
+            ["riscv64gc", _vendor, system, abi] => format!("riscv64-{system}-{abi}"),
             [arch, _vendor, system, abi] => [arch, system, abi].join("-"),
             _ => parts.join("-"),
         };
-        format!("{prefix}-g++")
+        format!("{prefix}-{program}")
     }
 
     /// Tells whether its C library is that of GNU, on Linux.
@@ -505,13 +508,20 @@ mod tests {
                 "",
                 "aarch64-linux-android-g++",
             ),
+            ("x86_64-pc-windows-gnu", "CXX", "", "x86_64-w64-mingw32-g++"),
+            (
+                "riscv64gc-unknown-linux-gnu",
+                "CXX",
+                "",
+                "riscv64-linux-gnu-g++",
+            ),
         ] {
             let variables = [("TARGET", triple), ("HOST", "other"), (variable, named)];
             let variables = variables.map(|(name, value)| (name.into(), value.into()));
             let environment = Environment::new(variables.into());
             let host = Host::of(&environment).unwrap();
-            let compiler = host.cpp_variable(&environment);
-            let compiler = compiler.unwrap_or_else(|| host.usual_cpp_compiler());
+            let compiler = host.declared_compiler(&environment, "CXX");
+            let compiler = compiler.unwrap_or_else(|| host.usual_compiler("g++"));
             assert_eq!(compiler, expected, "{triple}");
         }
     }

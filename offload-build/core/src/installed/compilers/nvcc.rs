@@ -135,10 +135,10 @@ fn host_compiler(
     // The last one counts. Variables of nvcc may be for this machine.
     let name = appended
         .or_else(|| named(&module.own.flags).map(str::to_owned))
-        .or_else(|| other?.cpp_variable(environment))
+        .or_else(|| other?.declared_compiler(environment, "CXX"))
         .or(prepended)
         .or_else(|| environment.variable("NVCC_CCBIN"))
-        .or_else(|| other.map(Host::usual_cpp_compiler))
+        .or_else(|| other.map(|host| host.usual_compiler("g++")))
         .unwrap_or_else(|| "gcc".to_owned());
     let path = Path::new(&name);
     let program = match path.is_dir() {
@@ -162,7 +162,7 @@ fn host_compiler(
         None => ("NVCC_CCBIN".to_owned(), "g++-14".to_owned()),
         Some(host) => (
             format!("CXX_{}", host.triple.replace('-', "_")),
-            format!("{}-14", host.usual_cpp_compiler()),
+            format!("{}-14", host.usual_compiler("g++")),
         ),
     };
     let hint = format!(
