@@ -89,6 +89,25 @@ fn runs_the_host_code_of_openmp() {
 }
 
 #[test]
+fn compiles_host_code_with_files_of_options_and_in_the_language_of_flags() {
+    let source = "#include <cstddef>\nextern \"C\" int run(int x) { return x * FACTOR; }\n";
+    let keys =
+        "language = \"openmp\"\ntargets = [\"gfx90a\"]\nflags = [\"-x\", \"c++\", \"@options\"]\n";
+    let Some(package) = package(keys, "kernels/k.omp", source) else {
+        return;
+    };
+    package.put("options", "-fno-exceptions '-DFACTOR=1 + 2'\n");
+    let main = "unsafe extern \"C\" { fn run(x: i32) -> i32; }\nfn main() { println!(\"{}\", unsafe { run(1) }); }\n";
+    let (output, told) = runs(&package, &[], main);
+    assert_eq!(text(&output), "3\n");
+    let line = format!(
+        "cargo::rerun-if-changed={}\n",
+        package.at("options").display()
+    );
+    assert!(told.contains(&line), "{told}");
+}
+
+#[test]
 fn has_the_kernels_of_the_sources_and_host_functions_that_say_what_is_missing() {
     let source = "#include <hip/hip_runtime.h>\ntemplate <typename T> __global__ void scale(T *x, int n = 1) { *x *= n; }\n\
         extern \"C\" __global__ void plain(int *x) {}\n\

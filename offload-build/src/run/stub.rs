@@ -14,6 +14,7 @@ use crate::steps::archive::write_library;
 use crate::steps::task::depfile;
 use offload_build_core::declare::language::{ImageSources, Language};
 use offload_build_core::declare::module::Module;
+use offload_build_core::declare::option_files::expanded;
 use offload_build_core::declare::skipped::Skipped;
 use offload_build_core::environment::Environment;
 use offload_build_core::error;
@@ -34,7 +35,8 @@ pub(crate) fn build(
     reason: &str,
 ) -> Result<(), Error> {
     environment.tell("rustc-cfg", "offload_stub");
-    let read = module.sources.iter().chain(&module.watched);
+    let read = module.sources.iter().chain(&module.named_files);
+    let read = read.chain(&module.watched);
     read.for_each(|path| environment.watch(path));
     let crates = module.kernel_crate.iter();
     let folders = crates.filter_map(|kernels| kernels.source.parent());
@@ -185,6 +187,8 @@ fn host_library(
     let mut objects = Vec::new();
     let mut uses_openmp = false;
     if module.language == Language::OpenMp {
+        let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
+        let flags = expanded(&module.own.flags, &root);
         for (number, source) in module.sources.iter().enumerate() {
             let text = fs::read(source).map_err(error::io(source))?;
             // Its header and its functions are the host compiler's own.
@@ -192,7 +196,7 @@ fn host_library(
             uses_openmp |= has_openmp;
             let object = folder.join(format!("{number}.o"));
             let depfile = folder.join(format!("{number}.d"));
-            let command = cc.compile(module, source, has_openmp, &object);
+            let command = cc.compile(module, &flags, source, has_openmp, &object);
             let command = command.args(["-MMD", "-MF"]).arg(&depfile);
             cc.run(&command, &object)?;
             let headers = fs::read_to_string(&depfile).map_err(error::io(&depfile))?;

@@ -40,21 +40,14 @@ impl<'a> SystemCompiler<'a> {
 
     /// Compiles a source without options of a module.
     pub(crate) fn plain(&self, source: &Path, object: &Path) -> Command {
-        let mut words = self.line.split_whitespace();
-        let command = Command::new(words.next().unwrap_or("cc")).args(words);
-        let position_independent = (!self.host.is_windows()).then_some("-fPIC");
-        command
-            .args(["-c", "-w"])
-            .args(position_independent)
-            .arg(source)
-            .arg("-o")
-            .arg(object)
+        finish(self.start(), source, object)
     }
 
-    /// Compiles a source of `module`.
+    /// Compiles a source of `module`; `flags` are its own, with those of files of options.
     pub(crate) fn compile(
         &self,
         module: &Module,
+        flags: &[String],
         source: &Path,
         has_openmp: bool,
         object: &Path,
@@ -64,13 +57,22 @@ impl<'a> SystemCompiler<'a> {
         let include = module.include.iter();
         let include = include.flat_map(|folder| ["-I".into(), folder.clone().into_os_string()]);
         let std = module.std_of(source).map(|std| format!("-std={std}"));
-        self.plain(source, object)
+        let command = self
+            .start()
             .arg(format!("-O{}", module.own.opt_level))
             .args(define)
             .args(include)
-            .args(preprocessor_flags(&module.own.flags))
+            .args(known_flags(flags))
             .args(std)
-            .args(has_openmp.then_some("-fopenmp"))
+            .args(has_openmp.then_some("-fopenmp"));
+        finish(command, source, object)
+    }
+
+    fn start(&self) -> Command {
+        let mut words = self.line.split_whitespace();
+        let command = Command::new(words.next().unwrap_or("cc")).args(words);
+        let position_independent = (!self.host.is_windows()).then_some("-fPIC");
+        command.args(["-c", "-w"]).args(position_independent)
     }
 
     /// Runs a command that makes `object`.
@@ -112,12 +114,17 @@ impl<'a> SystemCompiler<'a> {
     }
 }
 
-/// Returns the options among `flags` that the preprocessors of C compilers know.
-fn preprocessor_flags(flags: &[String]) -> Vec<&str> {
+/// Adds the files to a command. `-x` is for sources after it.
+fn finish(command: Command, source: &Path, object: &Path) -> Command {
+    command.arg(source).arg("-o").arg(object)
+}
+
+/// Returns the options among `flags` that C compilers know: those of the preprocessor, and the language of sources.
+fn known_flags(flags: &[String]) -> Vec<&str> {
     let mut kept = Vec::new();
     let mut rest = flags.iter().map(String::as_str);
     while let Some(flag) = rest.next() {
-        let takes_value = ["-D", "-U", "-I", "-isystem", "-iquote", "-idirafter"];
+        let takes_value = ["-D", "-U", "-I", "-isystem", "-iquote", "-idirafter", "-x"];
         if flag.starts_with("-X") {
             // What follows is for one side.
             rest.next();

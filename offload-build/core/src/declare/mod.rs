@@ -9,6 +9,7 @@ pub mod language;
 pub mod layers;
 pub mod manifest;
 pub mod module;
+pub mod option_files;
 pub mod platform;
 pub mod settings;
 pub mod skipped;
