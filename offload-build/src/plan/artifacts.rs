@@ -49,7 +49,7 @@ pub(crate) fn plan(
             host: format!("host-{host}-"),
         });
         artifacts.push(Artifact {
-            library: folder.join(format!("lib{}.a", module.library)),
+            library: folder.join(hda_name(module)),
             members: members.collect(),
         });
     }
@@ -59,7 +59,7 @@ pub(crate) fn plan(
         wants(ArtifactKind::DeviceArchive) && units.iter().any(has)
     });
     for target in targets {
-        let name = library_name::file_name(&module.library, &target.triple, &target.id.to_string());
+        let name = archive_name(module, target);
         let members = units.iter().filter_map(|unit| {
             let (_, image) = unit.images.iter().find(|(of, _)| of == target)?;
             let extension = image.extension()?.to_string_lossy();
@@ -86,6 +86,40 @@ pub(crate) fn plan(
         });
     }
     Ok(artifacts)
+}
+
+fn hda_name(module: &Module) -> String {
+    format!("lib{}.a", module.library)
+}
+
+fn archive_name(module: &Module, target: &Target) -> String {
+    library_name::file_name(&module.library, &target.triple, &target.id.to_string())
+}
+
+/// Checks that no library of `module` would be the file of a library of one of `others`.
+pub(crate) fn check_names(module: &Module, others: &[Module]) -> Result<(), Error> {
+    let names = |module: &Module| {
+        let of_kind = |kind: &ArtifactKind| match kind {
+            ArtifactKind::Hda => vec![hda_name(module)],
+            ArtifactKind::DeviceArchive => {
+                let targets = module.targets.iter();
+                targets.map(|target| archive_name(module, target)).collect()
+            }
+        };
+        module.artifacts.iter().flat_map(of_kind).collect()
+    };
+    let own: Vec<String> = names(module);
+    for other in others {
+        let theirs: Vec<String> = names(other);
+        if let Some(name) = theirs.iter().find(|name| own.contains(name)) {
+            return Err(Error::new(format_args!(
+                "modules `{}` and `{}` make a library `{name}`\n\
+                 hint: the key `name` of a module names its libraries",
+                other.name, module.name
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Processors have triples of three fields, and the place of the fourth stays empty (`docs/spec/bundler.md` §6).

@@ -16,6 +16,7 @@ mod rust;
 mod source_images;
 mod stages;
 
+pub(crate) use artifacts::check_names as check_artifact_names;
 pub(crate) use context::Context;
 pub(crate) use prebuilt::plan as plan_prebuilt;
 pub use stages::Plan;

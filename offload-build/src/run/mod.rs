@@ -15,7 +15,7 @@ mod unused_flags;
 
 use crate::messages;
 use crate::out_dir::{ARTIFACTS, module_folder};
-use crate::plan::{Plan, sorted};
+use crate::plan::{Plan, check_artifact_names, sorted};
 use crate::steps::digests::Digests;
 use crate::steps::step::Made;
 use execute::{Outcome, execute};
@@ -73,6 +73,7 @@ impl<'a> Run<'a> {
                     module.name
                 )));
             }
+            check_artifact_names(&module, &checked)?;
             checked.push(module);
         }
         modules::warn_of_other_targets(&mut checked);
@@ -378,5 +379,42 @@ mod tests {
         assert_eq!(targets(&own), "sm_90");
         own.set("targets", list("sm_80"), "Build::targets");
         assert_eq!(targets(&own), "sm_80");
+    }
+
+    #[test]
+    fn refuses_libraries_of_one_name_from_two_modules() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("k.ll"), "").unwrap();
+        let root = folder.path().display().to_string();
+        let variables = [
+            ("CARGO_MANIFEST_DIR", &*root),
+            ("CARGO_PKG_NAME", "math"),
+            ("OUT_DIR", "/out"),
+        ];
+        let variables = variables.map(|(name, value)| (name.into(), value.into()));
+        let environment = Environment::new(variables.into());
+        let refused = |name: &str, target: &str| {
+            let mut unnamed = Settings::default();
+            let mut set = |key, value: Setting| unnamed.set(key, value, "Cargo.toml");
+            let list = |text: &str| Setting::List(vec![text.into()]);
+            set("language", Setting::Text("bitcode".into()));
+            set("sources", list("k.ll"));
+            set("targets", list("gfx90a"));
+            set("artifact", list("device-archive"));
+            let mut named = unnamed.clone();
+            named.set("name", Setting::Text(name.into()), "Cargo.toml");
+            named.set("targets", list(target), "Cargo.toml");
+            let declared = Declared {
+                modules: vec![unnamed, named],
+                own: Settings::default(),
+            };
+            let run = Run::new(&environment, [&declared].into_iter());
+            run.err().map(|error| error.to_string())
+        };
+        let expected = "modules `kernels` and `math` make a library `libbc-math-amdgcn-gfx90a.a`\n\
+            hint: the key `name` of a module names its libraries";
+        assert_eq!(refused("math", "gfx90a").as_deref(), Some(expected));
+        assert_eq!(refused("math", "gfx942"), None);
+        assert_eq!(refused("more", "gfx90a"), None);
     }
 }
