@@ -136,8 +136,33 @@ fn runtime_folder(
         let copied = runtime.files(folder)?;
         copied.iter().for_each(|file| environment.watch(file));
         // For this package's own programs; no build script can do it for those that depend on it.
-        let rpath = format!("-Wl,-rpath,{}", folder.display());
-        environment.tell("rustc-link-arg", rpath);
+        for arg in rpath(folder) {
+            environment.tell("rustc-link-arg", arg);
+        }
     }
     Ok(Some(runtimes.folder().to_owned()))
+}
+
+/// Returns the arguments of a compiler driver that add `folder` to those in which a program finds its libraries.
+fn rpath(folder: &Path) -> Vec<String> {
+    let folder = folder.display().to_string();
+    match folder.contains(',') {
+        // `-Wl` divides at commas.
+        true => ["-Xlinker", "-rpath", "-Xlinker", &folder]
+            .map(str::to_owned)
+            .into(),
+        false => vec![format!("-Wl,-rpath,{folder}")],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_folders_with_commas_to_the_linker() {
+        assert_eq!(rpath(Path::new("/a b/lib")), ["-Wl,-rpath,/a b/lib"]);
+        let expected = ["-Xlinker", "-rpath", "-Xlinker", "/cu,da/lib64"];
+        assert_eq!(rpath(Path::new("/cu,da/lib64")), expected);
+    }
 }
