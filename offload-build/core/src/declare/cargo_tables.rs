@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use toml::de::DeValue;
 
-/// The cargo features that `package` declares: those of `[features]`, and those that optional dependencies are.
+/// The cargo features that `package` declares: those of `[features]`, and those that optional dependencies are, unless a feature
+/// names them with `dep:`.
 ///
 /// # Errors
 ///
@@ -16,16 +17,19 @@ use toml::de::DeValue;
 pub fn features(package: Source<'_>) -> Result<BTreeSet<String>, ManifestError> {
     let document = package.parse()?;
     let document = document.get_ref();
+    let declared = || below(document, "features").into_iter().flatten();
+    let parts = declared().flat_map(|(_, value)| texts(value.get_ref()));
+    let explicit: BTreeSet<&str> = parts.filter_map(|part| part.strip_prefix("dep:")).collect();
     let mut found = BTreeSet::new();
     let tables = &["dependencies", "build-dependencies"];
     for (name, value) in dependencies(document, tables, &|_| true) {
         let table = value.as_table();
-        if table.and_then(|table| flag(table, "optional")) == Some(true) {
+        if table.and_then(|table| flag(table, "optional")) == Some(true) && !explicit.contains(name)
+        {
             found.insert(name.to_owned());
         }
     }
-    let declared = below(document, "features").into_iter().flatten();
-    found.extend(declared.map(|(name, _)| name.get_ref().clone().into_owned()));
+    found.extend(declared().map(|(name, _)| name.get_ref().clone().into_owned()));
     Ok(found)
 }
 

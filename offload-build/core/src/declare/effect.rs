@@ -302,8 +302,9 @@ mod tests {
 
     #[test]
     fn knows_the_features_of_a_package() {
-        let package = "[features]\ngpu = []\ndefault = [\"gpu\"]\n[dependencies]\na = \"1\"\nb = { version = \"1\", optional = true }\n\
-                       [target.'cfg(unix)'.build-dependencies]\nc = { version = \"1\", optional = true }\n\
+        let package = "[features]\ngpu = [\"dep:d\", \"dep:e\"]\ndefault = [\"gpu\"]\ne = [\"dep:e\"]\n[dependencies]\na = \"1\"\n\
+                       b = { version = \"1\", optional = true }\n\
+                       d = { version = \"1\", optional = true }\ne = { version = \"1\", optional = true }\n[target.'cfg(unix)'.build-dependencies]\nc = { version = \"1\", optional = true }\n\
                        [package.metadata.offload]\nfeature = ";
         let rejects = |name: &str| {
             let text = format!("{package}\"{name}\"\n");
@@ -317,12 +318,13 @@ mod tests {
                 .err()
                 .map(|error| error.to_string())
         };
-        for name in ["gpu", "default", "b", "c"] {
+        for name in ["gpu", "default", "b", "c", "e"] {
             assert_eq!(rejects(name), None, "{name}");
         }
-        for (name, hint) in [("gpus", "; did you mean `gpu`?"), ("a", "")] {
+        // Cargo has no feature `d`: a feature names the dependency.
+        for (name, hint) in [("gpus", "; did you mean `gpu`?"), ("a", ""), ("d", "")] {
             let expected =
-                format!("Cargo.toml:10:1: the package has no feature `{name}`{hint} [OFF505]");
+                format!("Cargo.toml:13:1: the package has no feature `{name}`{hint} [OFF505]");
             assert_eq!(rejects(name), Some(expected));
         }
     }
