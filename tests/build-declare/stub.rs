@@ -135,6 +135,24 @@ fn has_the_kernels_of_the_sources_and_host_functions_that_say_what_is_missing() 
 }
 
 #[test]
+fn has_the_kernels_of_llvm_ir() {
+    let source = "target triple = \"amdgcn-amd-amdhsa\"\ndefine amdgpu_kernel void @scale(ptr addrspace(1) %p) {\n  ret void\n}\n";
+    let keys = "language = \"bitcode\"\ntargets = [\"gfx90a\"]\nimages = \"source\"\n";
+    let Some(package) = package(keys, "kernels/k.ll", source) else {
+        return;
+    };
+    let main = "fn main() { println!(\"{}\", kernels::k::kernel::scale.name); }\n";
+    let (output, _) = runs(&package, &[], main);
+    assert_eq!(text(&output), "scale\n");
+    let manifest = fs::read_to_string(package.at("Cargo.toml")).unwrap();
+    let manifest = manifest.replace("images = \"source\"\n", "");
+    package.put("Cargo.toml", &manifest);
+    let main = "fn main() { println!(\"{}\", kernels::kernel::scale.name); }\n";
+    let (output, _) = runs(&package, &[], main);
+    assert_eq!(text(&output), "scale\n");
+}
+
+#[test]
 fn warns_of_host_code_that_a_module_does_not_compile() {
     let kernel = "__attribute__((global)) void k(int *x) { *x = 1; }\n";
     let keys =

@@ -1,6 +1,7 @@
-//! Contents of declared files: images of prebuilt sources, libraries of device code, kernels of sources, a crate
+//! Contents of declared files: images of prebuilt sources, libraries of device code, kernels of sources and LLVM IR, a crate
 //! that forbids unsafe code.
 
+pub(crate) mod ir_scan;
 pub(crate) mod libraries;
 pub(crate) mod prebuilt;
 pub(crate) mod rust_scan;

@@ -5,6 +5,7 @@
 //! Kernel constants come from a scan of the sources.
 
 use crate::generate::{Content, Described, HostFile, Ptx, SourceFile, source_names};
+use crate::inputs::ir_scan;
 use crate::inputs::rust_scan;
 use crate::inputs::source_scan::{self, Scan};
 use crate::out_dir::{host_file, module_folder};
@@ -75,14 +76,13 @@ fn sources(
         return Ok(Vec::new());
     }
     let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
-    let mut scans = scans(module)?.into_iter();
+    let mut kernels = kernels_of_sources(module)?.into_iter();
     let source = |name| {
-        let scan = scans.next();
-        let names = scan.into_iter().flat_map(|(_, scan)| scan.kernels);
+        let names = kernels.next().unwrap_or_default();
         let ptx = module.targets.iter().filter(|target| target.is_ptx);
         SourceFile {
             name,
-            described: described(names.collect()),
+            described: described(names),
             content: Content::NotBuilt(reason.to_owned()),
             ptx: ptx
                 .map(|target| Ptx {
@@ -99,17 +99,26 @@ fn sources(
 
 /// Describes the kernels that the sources of `module` define, as far as a scan finds them.
 fn kernels(module: &Module) -> Result<Vec<Described>, Error> {
-    let mut names = BTreeSet::new();
-    match (&module.kernel_crate, module.language) {
-        (Some(kernels), _) => names = rust_scan::kernels(&kernels.source)?,
-        (None, Language::Hip | Language::Cuda) => {
-            for (_, scan) in scans(module)? {
-                names.extend(scan.kernels);
-            }
-        }
-        _ => {}
-    }
+    let names = match &module.kernel_crate {
+        Some(kernels) => rust_scan::kernels(&kernels.source)?,
+        None => kernels_of_sources(module)?.into_iter().flatten().collect(),
+    };
     Ok(described(names))
+}
+
+/// Returns the names of the kernels of each source, in the order of the sources.
+fn kernels_of_sources(module: &Module) -> Result<Vec<BTreeSet<String>>, Error> {
+    if module.language != Language::Bitcode {
+        let scans = scans(module)?.into_iter();
+        return Ok(scans
+            .map(|(_, scan)| scan.kernels.into_iter().collect())
+            .collect());
+    }
+    let kernels = |path: &PathBuf| {
+        let text = fs::read(path).map_err(error::io(path))?;
+        Ok(ir_scan::kernels(&String::from_utf8_lossy(&text)))
+    };
+    module.sources.iter().map(kernels).collect()
 }
 
 fn described(names: BTreeSet<String>) -> Vec<Described> {
