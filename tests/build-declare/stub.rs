@@ -135,6 +135,30 @@ fn has_the_kernels_of_the_sources_and_host_functions_that_say_what_is_missing() 
 }
 
 #[test]
+fn does_not_watch_what_the_build_script_wrote() {
+    let source = "#include \"made.h\"\nint run(int x) { return x; }\n";
+    let keys = "language = \"openmp\"\ntargets = [\"gfx90a\"]\ninclude = [\"${OUT_DIR}\"]\n";
+    let Some(package) = package(keys, "kernels/k.c", source) else {
+        return;
+    };
+    let manifest = fs::read_to_string(package.at("Cargo.toml")).unwrap();
+    let sources = "sources = [\"kernels/*\", \"${OUT_DIR}/made.c\"]";
+    package.put(
+        "Cargo.toml",
+        &manifest.replace("sources = [\"kernels/*\"]", sources),
+    );
+    package.put(&format!("{OUT}/made.h"), "");
+    package.put(&format!("{OUT}/made.c"), "int made;\n");
+    let told = text(&package.script().env("DOCS_RS", "1").output().unwrap());
+    assert!(!told.contains("cargo::warning"), "{told}");
+    let watched = package.at("kernels/k.c");
+    let watched = format!("cargo::rerun-if-changed={}\n", watched.display());
+    assert!(told.contains(&watched), "{told}");
+    let out = format!("cargo::rerun-if-changed={}", package.at(OUT).display());
+    assert!(!told.contains(&out), "{told}");
+}
+
+#[test]
 fn has_the_kernels_of_llvm_ir() {
     let source = "target triple = \"amdgcn-amd-amdhsa\"\ndefine amdgpu_kernel void @scale(ptr addrspace(1) %p) {\n  ret void\n}\n";
     let keys = "language = \"bitcode\"\ntargets = [\"gfx90a\"]\nimages = \"source\"\n";

@@ -38,10 +38,10 @@ pub(crate) fn build(
     environment.tell("rustc-cfg", "offload_stub");
     let read = module.sources.iter().chain(&module.named_files);
     let read = read.chain(&module.watched);
-    read.for_each(|path| environment.watch(path));
+    read.for_each(|path| watch(environment, out, path));
     let crates = module.kernel_crate.iter();
     let folders = crates.filter_map(|kernels| kernels.source.parent());
-    folders.for_each(|folder| environment.watch(folder));
+    folders.for_each(|folder| watch(environment, out, folder));
     if module.has_host_code {
         let host = Host::of(environment)?;
         let unique = unique(environment, module)?;
@@ -64,6 +64,13 @@ pub(crate) fn build(
         sources: sources(module, environment, reason)?,
     };
     files::write(&path, file.to_string().as_bytes()).map_err(error::io(&path))
+}
+
+/// Watches a path, unless the build script wrote it: it is newer than the start of the script, so Cargo would run the script again.
+fn watch(environment: &Environment, out: &Path, path: &Path) {
+    if !path.starts_with(out) {
+        environment.watch(path);
+    }
 }
 
 /// Describes the sources that would have images of their own.
@@ -210,7 +217,7 @@ fn host_library(
             cc.run(&command, &object)?;
             let headers = fs::read_to_string(&depfile).map_err(error::io(&depfile))?;
             let headers = depfile::parse(&headers).into_iter();
-            headers.for_each(|path| environment.watch(Path::new(&path)));
+            headers.for_each(|path| watch(environment, out, Path::new(&path)));
             objects.push(object);
         }
     } else {
