@@ -94,7 +94,8 @@ fn says_which_entries_are_no_good_together_or_none() {
     assert!(said.starts_with(expected), "{said}");
 }
 
-/// Members called so, with an index that lies, are linked as others are; the target's own image of a bundle is.
+/// Members called so, with an index that lies, are linked as others are; the target's own image of a bundle is. A name may be as long as
+/// that of a file.
 #[test]
 fn links_archives_whose_names_and_index_are_odd() {
     let (Some(package), Some(clang)) = (package("\"gfx906\""), tool("llvm19", &["clang"])) else {
@@ -119,16 +120,19 @@ fn links_archives_whose_names_and_index_are_odd() {
         fs::read(output).unwrap()
     };
     let family = "hip-amdgcn-amd-amdhsa--gfx9-generic";
-    let (one, far, two) = (
+    let (one, far, two, three) = (
         image("one", "gfx906"),
         image("one", "gfx9-generic"),
         image("two", "gfx906"),
+        image("three", "gfx906"),
     );
-    let [first, second] = [
+    let [first, second, third] = [
         bundle(&[(HOST, b""), (family, &far), (GFX906, &one)]),
         bundle(&[(HOST, b""), (GFX906, &two)]),
+        bundle(&[(HOST, b""), (GFX906, &three)]),
     ];
-    let odd = archive(&[("../a.bc", &first), ("../a.bc", &second)]);
+    let long = format!("{}.bc", "n".repeat(252));
+    let odd = archive(&[("../a.bc", &first), ("../a.bc", &second), (&long, &third)]);
     for bytes in [with_index(&odd, &[("one", 9998)]), odd] {
         fs::write(package.at("lib/bad.a"), bytes).unwrap();
         let before = outside(&package);
@@ -141,7 +145,14 @@ fn links_archives_whose_names_and_index_are_odd() {
             .filter(|name| name.contains("/library-") && name.ends_with(".bc"))
             .map(|name| name.rsplit('/').next().unwrap().to_owned())
             .collect();
-        assert_eq!(taken, ["library-0-1-a.bc", "library-0-2-a.bc"]);
+        let [first, second, third] = taken.as_slice() else {
+            panic!("{taken:?}");
+        };
+        assert_eq!([first, second], ["library-0-1-a.bc", "library-0-2-a.bc"]);
+        assert!(
+            third.starts_with("library-0-3-") && third.ends_with("nnn.bc"),
+            "{third}"
+        );
         assert!(package.has_library());
     }
 }

@@ -5,6 +5,7 @@ use crate::inputs::libraries::{Library, name_of};
 use crate::steps::extract::Extraction;
 use offload_build_core::declare::module::{Module, Target};
 use offload_build_core::error::Error;
+use offload_build_core::files;
 use offload_formats::by_name::ByName;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,12 +24,13 @@ pub(crate) fn inputs(
     let mut served = BTreeSet::new();
     for (number, library) in libraries.iter().enumerate() {
         let name = name_of(&library.path).name.to_owned();
-        let mut files = Vec::new();
+        let mut written = Vec::new();
         for (index, image) in library.of_target(target)? {
             let stem = Path::new(&image.member).file_stem().unwrap_or_default();
             let stem = stem
                 .to_string_lossy()
                 .replace(|c: char| c.is_control(), "_");
+            let stem = files::short_name(&stem);
             let extension = if library.bitcode.binary_search(&index).is_ok() {
                 "bc"
             } else {
@@ -39,9 +41,9 @@ pub(crate) fn inputs(
                 "bc" => DeviceInput::Bitcode(file.clone()),
                 _ => DeviceInput::Object(file.clone()),
             });
-            files.push((index, file));
+            written.push((index, file));
         }
-        if files.is_empty() {
+        if written.is_empty() {
             lacking.or_insert(&name, Vec::new()).push(library);
             continue;
         }
@@ -49,7 +51,7 @@ pub(crate) fn inputs(
         extractions.push(Extraction {
             library: library.path.clone(),
             target: target.written.clone(),
-            files,
+            files: written,
             decompressed: module.decompressed,
         });
     }
