@@ -215,9 +215,11 @@ fn host_library(
             let command = cc.compile(module, &flags, source, has_openmp, &object);
             let command = command.args(["-MMD", "-MF"]).arg(&depfile);
             cc.run(&command, &object)?;
-            let headers = fs::read_to_string(&depfile).map_err(error::io(&depfile))?;
-            let headers = depfile::parse(&headers).into_iter();
-            headers.for_each(|path| watch(environment, out, Path::new(&path)));
+            let headers = depfile::read(&depfile);
+            let headers = headers.map_err(|(path, problem)| error::io(&path)(problem))?;
+            headers
+                .iter()
+                .for_each(|path| watch(environment, out, Path::new(path)));
             objects.push(object);
         }
     } else {

@@ -1,5 +1,26 @@
 //! Dependency files as compilers write them for `make`.
 
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Reads a dependency file.
+///
+/// # Errors
+///
+/// Fails if it cannot be read, or names a file whose name is not UTF-8: Cargo, which must watch it, knows no such names. The path is
+/// that of the file that causes the error.
+pub(crate) fn read(path: &Path) -> Result<Vec<String>, (PathBuf, io::Error)> {
+    let bytes = fs::read(path).map_err(|error| (path.to_owned(), error))?;
+    let is_utf8 = std::str::from_utf8(&bytes).is_ok();
+    let paths = parse(&String::from_utf8_lossy(&bytes));
+    let replaced = |path: &&String| path.contains(char::REPLACEMENT_CHARACTER);
+    match paths.iter().find(replaced).filter(|_| !is_utf8) {
+        None => Ok(paths),
+        Some(path) => Err((path.into(), io::Error::other("its path is not UTF-8"))),
+    }
+}
+
 /// The files that a rule depends on: all after the first colon, each once, in order.
 ///
 /// A backslash joins lines, and escapes a blank or a `#`; `$$` is a dollar.
@@ -54,6 +75,23 @@ mod tests {
         );
         assert_eq!(parse(""), [""; 0]);
         assert_eq!(parse("out: "), [""; 0]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn names_a_file_whose_name_is_not_utf8() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("k.d");
+        let read = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            read(&path).map_err(|(path, error)| format!("{}: {error}", path.display()))
+        };
+        let expected = "k/gr\u{fffd}\u{fffd}e.h: its path is not UTF-8";
+        let found = read(b"out: k.c \\\n k/gr\xfc\xdfe.h\n");
+        assert_eq!(found, Err(expected.to_owned()));
+        let names = ["k.c", "gr\u{fffd}\u{fc}e.h"];
+        let found = read(format!("out: {}\n", names.join(" ")).as_bytes());
+        assert_eq!(found, Ok(names.map(str::to_owned).into()));
     }
 
     #[test]

@@ -294,8 +294,7 @@ impl Task {
     fn reads(&self) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
         let mut reads = self.inputs.clone();
         if let Some(depfile) = &self.depfile {
-            let text = fs::read_to_string(depfile).map_err(|error| (depfile.clone(), error))?;
-            reads.extend(depfile::parse(&text).into_iter().map(PathBuf::from));
+            reads.extend(depfile::read(depfile)?.into_iter().map(PathBuf::from));
         }
         reads.sort();
         reads.dedup();
