@@ -188,6 +188,47 @@ impl Command {
         self.run_with(&[])
     }
 
+    /// The same with other values of some variables. Arguments that the kernel may refuse on a command line are in `file` for as long
+    /// as the program runs: a compiler, or a linker of device code, which reads them there.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::run`].
+    pub fn run_in_file(
+        &self,
+        variables: &[(&str, OsString)],
+        file: &Path,
+    ) -> Result<Output, CommandError> {
+        let sizes = self.args.iter().map(|arg| arg.len() + 16);
+        if sizes.sum::<usize>() < SHORT {
+            return self.run_with(variables);
+        }
+        let of_this = |cause| CommandError {
+            command: self.clone(),
+            cause,
+        };
+        std::fs::write(file, response_file(&self.args))
+            .map_err(|source| of_this(Cause::Start(source)))?;
+        let program = self.program.file_name().unwrap_or_default();
+        let args = match program.as_encoded_bytes() {
+            // NVIDIA's do not read `@file`.
+            [b'n', b'v', ..] => vec!["-optf".into(), file.as_os_str().to_owned()],
+            _ => {
+                let mut arg = OsString::from("@");
+                arg.push(file);
+                vec![arg]
+            }
+        };
+        let short = Self {
+            args,
+            ..self.clone()
+        };
+        let result = short.run_with(variables);
+        // A file that stays only takes space.
+        let _ = std::fs::remove_file(file);
+        result.map_err(|error| of_this(error.cause))
+    }
+
     /// The same with other values of some variables.
     ///
     /// # Errors
@@ -255,6 +296,25 @@ impl Command {
         };
         process
     }
+}
+
+/// Number of argument bytes that every kernel accepts.
+const SHORT: usize = 100_000;
+
+/// Returns the text of a file of options that GCC, LLVM's programs and NVIDIA's read back as `args`.
+fn response_file(args: &[OsString]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for arg in args {
+        text.push(b'"');
+        for byte in arg.as_encoded_bytes() {
+            if matches!(byte, b'"' | b'\\') {
+                text.push(b'\\');
+            }
+            text.push(*byte);
+        }
+        text.extend(b"\"\n");
+    }
+    text
 }
 
 /// The value of `LD_LIBRARY_PATH` without the folders of Rust's sysroots: rustc puts its own there, in which an
@@ -485,6 +545,39 @@ mod tests {
              command: sh -c 'echo out; echo err >&2; exit 3'"
         );
         assert_eq!(error.status().and_then(|status| status.code()), Some(3));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn passes_arguments_that_the_kernel_refuses_in_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let deep = at(&["d"; 12].map(|letter| letter.repeat(240)).join("/"));
+        std::fs::create_dir_all(&deep).unwrap();
+        let object = deep.join("a \"b\\.o");
+        std::fs::write(at("k.c"), "").unwrap();
+        let compile = Command::new("cc").arg("-c").arg(at("k.c"));
+        compile.arg("-o").arg(&object).run().unwrap();
+        // Nearly 3 MiB.
+        let many = vec![object; 1000];
+        let file = at("k.rsp");
+        let run = |command: &Command| command.run_in_file(&[], &file);
+        let link = Command::new("cc").args(["-r", "-nostdlib", "-o"]);
+        let link = link.arg(at("linked.o")).args(many.clone());
+        assert_eq!(run(&link).unwrap(), Output::default());
+        assert!(at("linked.o").is_file());
+        let wrong = link.arg("-nonsense");
+        let error = run(&wrong).unwrap_err();
+        assert!(error.output().contains("-nonsense"), "{}", error.output());
+        // What to paste is the command, not a file that was removed.
+        assert!(*error.command() == wrong);
+        assert!(!file.exists());
+        // NVIDIA's programs have an option.
+        std::os::unix::fs::symlink("/bin/echo", at("nvlink")).unwrap();
+        let link = Command::new(at("nvlink"));
+        let printed = run(&link.clone().args(many)).unwrap().stdout;
+        assert_eq!(printed, format!("-optf {}\n", file.display()));
+        assert_eq!(run(&link.arg("few")).unwrap().stdout, "few\n");
     }
 
     #[test]

@@ -29,13 +29,12 @@ use crate::steps::task::joined::{JoinError, Joined};
 use offload_build_core::environment;
 use offload_build_core::error::Error;
 use offload_build_core::files;
-use offload_build_core::process::command::{Command, CommandError, Quoted};
+use offload_build_core::process::command::{Command, CommandError, Output, Quoted};
 use offload_build_core::process::launcher::{Launched, Start};
 use offload_build_core::process::temporary;
 use offload_formats::escape;
 use offload_formats::md5::Md5;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -239,9 +238,17 @@ impl Task {
         Ok(())
     }
 
+    /// Returns the file that has the arguments of a command while it runs, if they are too long for a command line.
+    fn arguments_file(&self) -> PathBuf {
+        let mut path = self.output.clone().into_os_string();
+        path.push(".rsp");
+        path.into()
+    }
+
     fn run_plainly(&self, part: &Path) -> Result<String, TaskError> {
         let variables = temporary::variables(part.parent().unwrap_or(Path::new(".")));
-        run_all(&self.commands, &variables).map_err(|error| {
+        let run = |command: &Command| command.run_in_file(&variables, &self.arguments_file());
+        run_all(&self.commands, run).map_err(|error| {
             let _ = fs::remove_file(part);
             let hint = self.hints.of(error.output());
             TaskError::Command(Box::new(error), hint)
@@ -258,7 +265,8 @@ impl Task {
         variables.extend(temporary::variables(
             part.parent().unwrap_or(Path::new(".")),
         ));
-        let problem = match run_all(&launched.commands, &variables) {
+        let run = |command: &Command| command.run_with(&variables);
+        let problem = match run_all(&launched.commands, run) {
             Ok(messages) => match self.check_returned(part) {
                 Ok(()) => return Some(Ok(messages)),
                 Err(problem) => format!("{problem}\ncommand: {launched}"),
@@ -329,10 +337,13 @@ impl Task {
 }
 
 /// Runs commands to the first that fails: what they wrote on standard error.
-fn run_all(commands: &[Command], variables: &[(&str, OsString)]) -> Result<String, CommandError> {
+fn run_all(
+    commands: &[Command],
+    run: impl Fn(&Command) -> Result<Output, CommandError>,
+) -> Result<String, CommandError> {
     let mut messages = String::new();
     for command in commands {
-        messages += &command.run_with(variables)?.stderr;
+        messages += &run(command)?.stderr;
     }
     Ok(messages)
 }

@@ -94,6 +94,28 @@ fn runs_again_for_a_changed_header_argument_variable_or_lost_output() {
 }
 
 #[test]
+fn runs_a_command_that_is_longer_than_the_kernel_accepts() {
+    let bench = Bench::new("long");
+    let at = |name: &str| bench.0.join(name);
+    let deep = at(&["d"; 12].map(|letter| letter.repeat(240)).join("/"));
+    fs::create_dir_all(&deep).unwrap();
+    bench.put("e.c", "");
+    let compile = Command::new("cc").arg("-c").arg(at("e.c"));
+    let object = deep.join("e.o");
+    compile.arg("-o").arg(&object).run().unwrap();
+    let link = Command::new("cc").args(["-r", "-nostdlib", "-o"]);
+    let link = link.arg(at("k.out.part")).args(vec![object; 1000]);
+    let task = Task {
+        commands: vec![link],
+        depfile: None,
+        ..bench.good()
+    };
+    task.run(&Digests::default()).unwrap();
+    assert!(at("k.out").is_file());
+    assert!(!at("k.out.rsp").exists());
+}
+
+#[test]
 fn keeps_nothing_of_a_command_that_failed() {
     let bench = Bench::new("failed");
     let bad = bench.task("echo half > k.out.part; exit 1");
