@@ -34,15 +34,16 @@ pub fn expanded(flags: &[String], root: &Path) -> Vec<String> {
     options
 }
 
-/// Divides the text of a file of options as GCC and clang do: at white space, but in quotes and after a backslash.
-fn words(text: &str) -> Vec<String> {
+/// Divides the text of a file of options as GCC and clang do: at white space, but in quotes and after a backslash, which on
+/// Windows is a part of paths.
+pub(super) fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
     let mut chars = text.chars();
     while let Some(char) = chars.next() {
         match (char, quote) {
-            ('\\', _) => word.get_or_insert_default().extend(chars.next()),
+            ('\\', _) if !cfg!(windows) => word.get_or_insert_default().extend(chars.next()),
             ('"' | '\'', None) => {
                 quote = Some(char);
                 word.get_or_insert_default();

@@ -2,6 +2,7 @@
 
 use crate::declare::module::flags::Flags;
 use crate::declare::module::target::Target;
+use crate::declare::option_files::words;
 use crate::files;
 use std::collections::BTreeSet;
 use std::fs;
@@ -50,26 +51,6 @@ fn options(path: &Path) -> String {
     let is_small = fs::metadata(path).is_ok_and(|file| file.len() <= LARGEST);
     let text = is_small.then(|| fs::read_to_string(path).ok());
     text.flatten().unwrap_or_default()
-}
-
-/// Returns the words of a file of options. Compilers divide it at blanks that are neither quoted nor behind a backslash, which on
-/// Windows is a part of paths.
-fn words(text: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut quote = None;
-    let mut characters = text.chars();
-    while let Some(character) = characters.next() {
-        let word = words.last_mut().expect("there is a word at all times");
-        match (character, quote) {
-            ('\\', _) if !cfg!(windows) => word.extend(characters.next()),
-            ('"' | '\'', None) => quote = Some(character),
-            (_, Some(end)) if character == end => quote = None,
-            (_, None) if character.is_whitespace() => words.push(String::new()),
-            _ => word.push(character),
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    words
 }
 
 #[cfg(test)]
