@@ -83,6 +83,31 @@ fn needs_no_sdk_and_uses_none_that_is_installed() {
     );
 }
 
+/// clang reads no release of the toolkit for the source without one, whatever names it.
+#[test]
+fn launches_kernels_beside_a_source_of_the_toolkit() {
+    let source = |name: &str, header: &str| {
+        format!(
+            "#include <{header}>\n__global__ void {name}(float *x) {{ *x = 1; }}\n\
+             extern \"C\" int launch_{name}(float *x) {{ {name}<<<1, 1>>>(x); return cudaGetLastError(); }}\n"
+        )
+    };
+    let own = source("own", "offload/gpu.h");
+    let (Some(cuda), Some(package)) = (support::cuda_package::cuda(), package(&own)) else {
+        return;
+    };
+    package.put("kernels/other.cu", &source("other", "cuda_runtime.h"));
+    let option = format!("flags = [\"--cuda-path={}\"]\n", cuda.display());
+    for (rdc, option) in [("true", ""), ("false", ""), ("true", &*option)] {
+        let keys = format!("{CUDA}targets = [\"sm_80\"]\nhost = true\nrdc = {rdc}\n{option}");
+        declare(&package, &keys);
+        let Some(mut script) = script(&package, 22) else {
+            return;
+        };
+        text(&script.env("CUDA_PATH", &cuda).output().unwrap());
+    }
+}
+
 /// CUDA's own headers, which clang includes first, and the kernels of this file.
 #[test]
 fn is_cudas_own_header_beside_the_toolkit() {

@@ -71,6 +71,10 @@ pub(super) fn of_tree(
 pub(super) fn toolkit(command: Command, cuda: Option<&Path>, compile: &Compile<'_>) -> Command {
     // Toolkits are newer than the newest that a release of clang knows.
     let command = command.arg("-Wno-unknown-cuda-version");
+    // A source that does without may be beside others that use it. clang reads no release of a toolkit for it, named or not.
+    if !uses_headers(compile.flags) && !uses_libraries(compile.flags) {
+        return command.args(NEW_LAUNCHES);
+    }
     let mut flags = compile.flags.iter();
     match cuda {
         Some(_) => root(command, "--cuda-path=", cuda),
