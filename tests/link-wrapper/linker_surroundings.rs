@@ -276,13 +276,17 @@ fn says_which_program_is_missing_and_how_to_get_it() {
     let error = place
         .command("offload-ld")
         .env("PATH", place.path("cuda"))
+        .env("CUDA_HOME", "/none/home")
+        .env("CUDA_ROOT", "")
+        .env("CUDA_TOOLKIT_ROOT_DIR", "/none/other")
         .args(["--linker-path=./ld", "-o", "output", "cuda.bin"])
         .output()
         .unwrap();
     let said = text(&error.stderr);
     let cuda = place.path("cuda").display().to_string();
     let missing = format!(
-        "nvptx64-nvidia-cuda sm_70: left out: `nvlink` not found (searched: {cuda}/bin, PATH) [OFF605]\nhint: {hint}\n"
+        "nvptx64-nvidia-cuda sm_70: left out: `nvlink` not found (searched: /none/home/bin, {cuda}/bin, /none/other/bin, \
+         /usr/local/cuda/bin, PATH) [OFF605]\nhint: {hint}\n"
     );
     assert!(
         said.contains(&format!(

@@ -441,7 +441,7 @@ fn leaves_out_what_cannot_be_linked_here_and_says_so_where_asked() {
     let link = without_ptxas(link).output().unwrap();
     assert!(link.status.success(), "{link:?}");
     let said = text(&link.stderr);
-    let warning = "warning: nvptx64-nvidia-cuda sm_80: left out: `ptxas` not found (searched: PATH) [OFF605]\nhint: ";
+    let warning = "warning: nvptx64-nvidia-cuda sm_80: left out: `ptxas` not found (searched: /usr/local/cuda/bin, PATH) [OFF605]\nhint: ";
     assert!(said.contains(warning), "{said}");
     assert!(project.run("a.out").status.success());
     let report = project.read("report");
@@ -450,7 +450,9 @@ fn leaves_out_what_cannot_be_linked_here_and_says_so_where_asked() {
         "{report}"
     );
     assert!(
-        report.contains("left out: `ptxas` not found (searched: PATH) [OFF605]; hint: "),
+        report.contains(
+            "left out: `ptxas` not found (searched: /usr/local/cuda/bin, PATH) [OFF605]; hint: "
+        ),
         "{report}"
     );
 
@@ -525,7 +527,7 @@ fn fails_in_links_by_rustc_if_an_image_cannot_be_linked() {
     );
     for part in [
         "error: some images were not linked, and rustc would hide a warning (-Clink-arg=-Wno-error=dropped-image links the program without them) [OFF805]",
-        "sm_80.bin: nvptx64-nvidia-cuda sm_80: `ptxas` not found (searched: PATH) [OFF605]",
+        "sm_80.bin: nvptx64-nvidia-cuda sm_80: `ptxas` not found (searched: /usr/local/cuda/bin, PATH) [OFF605]",
     ] {
         assert!(said.contains(part), "{said}");
     }

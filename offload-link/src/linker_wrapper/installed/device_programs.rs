@@ -17,6 +17,8 @@ pub(crate) struct DevicePrograms<'a> {
     options: &'a LinkerOptions,
     way: Way,
     search: Search,
+    /// The root of the CUDA tree, if the user names one.
+    cuda: Option<PathBuf>,
     /// The clang beside this tool.
     beside: Option<Llvm>,
     /// Release of clang that made the host objects.
@@ -36,6 +38,7 @@ impl<'a> DevicePrograms<'a> {
             options: &arguments.options,
             way,
             search: programs::search(arguments),
+            cuda: programs::cuda_roots(arguments).into_iter().next(),
             beside: clang_beside(tool, &arguments.options),
             host_release: release,
         }
@@ -43,7 +46,7 @@ impl<'a> DevicePrograms<'a> {
 
     /// Returns the root of the CUDA tree, if the user names one.
     pub(crate) fn cuda(&self) -> Option<&Path> {
-        self.search.cuda.first().map(PathBuf::as_path)
+        self.cuda.as_deref()
     }
 
     /// Finds the programs for `job`, whose newest bitcode LLVM `made_by` wrote. `check` fails with the first program that a

@@ -6,11 +6,12 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use offload_build::tools::{Llvm, Search};
+use offload_build::tools::{CUDA_ROOTS, Llvm, Search};
 use offload_formats::container::elf::Machine;
 use offload_formats::names::OffloadKind;
 
 use crate::environment::variable;
+use crate::linker_wrapper::installed::programs::USUAL_CUDA;
 use crate::linker_wrapper::line::arguments::{Arguments, Item, Position};
 
 /// A runtime that the command line lacks.
@@ -105,7 +106,7 @@ fn openmp(program: HostProgram<'_>) -> Vec<PathBuf> {
 }
 
 fn cuda(program: HostProgram<'_>) -> Vec<PathBuf> {
-    let mut roots = roots(&["CUDA_PATH", "CUDA_HOME"], "/usr/local/cuda");
+    let mut roots = roots(&CUDA_ROOTS, USUAL_CUDA);
     roots.splice(0..0, program.arguments.options.cuda.clone());
     folders(&roots, &["lib64", "lib", "targets/x86_64-linux/lib"])
 }
