@@ -107,7 +107,9 @@ impl Nvcc<'_> {
             command = command.arg("-I").arg(folder);
         }
         for (name, value) in compile.define.iter() {
-            command = command.arg(format!("-D{name}={}", as_nvcc_reads(value)));
+            // A name has commas if the macro has parameters.
+            let definition = format!("{name}={value}");
+            command = command.arg(format!("-D{}", as_nvcc_reads(&definition)));
         }
         if !compile.rdc {
             command = command.refuse_warning(OWN_VARIABLE);
@@ -122,11 +124,11 @@ impl Nvcc<'_> {
     }
 }
 
-/// Returns the value of a macro as an argument of nvcc, which takes lists, removes a backslash in front of any character, and
+/// Returns the definition of a macro as an argument of nvcc, which takes lists, removes a backslash in front of any character, and
 /// passes the rest in quotes to a shell (nvcc 13.5 on Linux).
-fn as_nvcc_reads(value: &str) -> String {
+fn as_nvcc_reads(definition: &str) -> String {
     let mut text = String::new();
-    for char in value.chars() {
+    for char in definition.chars() {
         match char {
             ',' => text.push('\\'),
             // The shell removes one of two.
@@ -290,7 +292,7 @@ mod tests {
             debug: true,
             version: "",
         };
-        let define = [("FAST", ""), ("PAIR", "1,2")];
+        let define = [("FAST", ""), ("MAX(x, y)", "x"), ("PAIR", "1,2")];
         let define = define
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into_iter()
@@ -313,7 +315,7 @@ mod tests {
             nvcc.cubin("sm_90a", &compile).to_string(),
             format!(
                 "nvcc -x cu -cubin -m64 -arch=sm_90a -rdc=true -Xptxas=-O2 -lineinfo -std=c++17 -I 'my include' \
-                 -DFAST= '-DPAIR=1\\,2' --use_fast_math {tail}"
+                 -DFAST= '-DMAX(x\\, y)=x' '-DPAIR=1\\,2' --use_fast_math {tail}"
             )
         );
         // Two of four backslashes are for the shell.
