@@ -540,9 +540,9 @@ fn says_what_nvcc_does_not_do() {
         fails(&format!(
             "{KEYS}targets = [\"sm_90\", \"compute_90\"]\nhost = true\nrdc = true\n"
         )),
-        "module `kernels`: `nvcc` does not link PTX for `compute_90`\n\
-         hint: leave it out of `targets`, as nvcc's own device link does, set `rdc = false`, or remove `compiler` to use clang, which \
-         links PTX"
+        "module `kernels`: no image for `compute_90`: `nvcc` does not link PTX: leave it out of `targets`, as nvcc's own device link \
+         does, set `rdc = false`, or remove `compiler` to use clang, which links PTX\n\
+         hint: OFFLOAD_TARGETS=sm_90 builds the other targets; OFFLOAD_MISSING=skip leaves out the targets that cannot be built"
     );
     for flags in [
         "-gencode=arch=compute_90,code=sm_90",

@@ -187,7 +187,10 @@ fn leaves_ptx_out_where_nobody_makes_it() {
     let told = text(&script.output().unwrap());
     let note = "module `kernels`: no image for `compute_80`: `nvcc` makes PTX from each source separately: set \
                 `images = \"source\"`, or leave out `compiler`";
-    assert!(told.contains(&format!("cargo::warning={note}\n")), "{told}");
+    assert!(
+        told.contains(&format!("cargo::warning={note} [OFF500]\n")),
+        "{told}"
+    );
     assert!(
         told.contains("cargo::rustc-cfg=offload_target_sm_80\n"),
         "{told}"
@@ -196,6 +199,42 @@ fn leaves_ptx_out_where_nobody_makes_it() {
     let hint =
         "hint: OFFLOAD_TARGETS=sm_80 builds the other targets; OFFLOAD_MISSING=skip leaves out";
     assert!(error.starts_with(&format!("{note}\n{hint}")), "{error}");
+}
+
+/// With host code nvcc would link PTX with the images.
+#[test]
+fn leaves_ptx_out_of_host_code_of_nvcc() {
+    let (Some(cuda), Some(package)) = (cuda(), package("")) else {
+        return;
+    };
+    package.put("kernels/k.h", "__device__ int twice(int x);\n");
+    package.put(
+        "kernels/k.cu",
+        "#include \"k.h\"\nextern \"C\" __global__ void scale(int *x) { *x = twice(*x); }\n\
+         extern \"C\" int launch(int *x) { scale<<<1, 1>>>(x); return cudaGetLastError(); }\n",
+    );
+    let keys = "language = \"cuda\"\ncompiler = \"nvcc\"\nsources = [\"kernels/*.cu\"]\nhost = true\nrdc = true\nmissing = \"skip\"\n";
+    declare(
+        &package,
+        &format!("{keys}{}", targets(&["sm_80", "compute_80"])),
+    );
+    let mut script = script(&package, &cuda);
+    script
+        .env_remove("OFFLOAD_COMPILER")
+        .env("PATH", std::env::var_os("PATH").unwrap());
+    let told = text(&script.output().unwrap());
+    let note =
+        "cargo::warning=module `kernels`: no image for `compute_80`: `nvcc` does not link PTX: ";
+    assert!(told.contains(note), "{told}");
+    assert!(
+        told.contains("cargo::rustc-cfg=offload_target_sm_80\n"),
+        "{told}"
+    );
+    let error = package.fails(script.env("OFFLOAD_TARGETS", "compute_80"));
+    assert!(
+        error.contains("module `kernels`: no image can be built\n"),
+        "{error}"
+    );
 }
 
 #[test]

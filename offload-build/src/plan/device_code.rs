@@ -146,9 +146,11 @@ impl Context<'_> {
         }
         let is_joined = module.images == ImageSources::OfModule && module.sources.len() > 1;
         let reason = match (self.deferred, self.compiler.family) {
-            (true, _) => "offload-link makes images, not PTX",
+            (true, _) => {
+                "offload-link makes images, not PTX: set `register = \"complete\"` [OFF500]"
+            }
             (false, Family::Nvcc) if is_joined => {
-                "`nvcc` makes PTX from each source separately: set `images = \"source\"`, or leave out `compiler`"
+                "`nvcc` makes PTX from each source separately: set `images = \"source\"`, or leave out `compiler` [OFF500]"
             }
             (false, _) => return None,
         };

@@ -15,6 +15,7 @@ use crate::steps::task::{SymbolHints, Task};
 use offload_build_core::compile::nvcc::{self, Nvcc};
 use offload_build_core::declare::language::ImageSources;
 use offload_build_core::declare::module::{Flags, ImageCompression, Module, Target};
+use offload_build_core::declare::skipped::{self, Skipped};
 use offload_build_core::error::Error;
 use offload_build_core::files;
 use offload_formats::registration::HostFormat;
@@ -28,6 +29,7 @@ const HOST_RUNTIME_HINT: &str = "kernels that launch kernels need CUDA's device 
 
 /// Plans a module, which has an image for each of its targets.
 pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<Target>), Error> {
+    let (module, skipped) = &without_joined_ptx(module)?;
     let host = check(module, context)?;
     let folder = context.folder(module);
     let (compiles, objects) = compiles(module, context);
@@ -71,7 +73,7 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     let description = Description {
         module: module.name.clone(),
         parts,
-        skipped: Vec::new(),
+        skipped: skipped.clone(),
         decompressed: module.decompressed,
         host,
         anchor: format!("{}_anchor", context.unique),
@@ -93,8 +95,30 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
         vec![step(join)],
         vec![keyed(context.archive(vec![object], Some(own)))],
     ]);
-    let skipped = Vec::new();
+    let skipped = skipped.clone();
     Ok((Plan { stages, skipped }, module.targets.clone()))
+}
+
+/// Returns the module without the targets for PTX if the sources are linked to one image, and these targets.
+fn without_joined_ptx(module: &Module) -> Result<(Module, Vec<Skipped>), Error> {
+    let mut module = module.clone();
+    if module.images == ImageSources::OfSource {
+        return Ok((module, Vec::new()));
+    }
+    let targets = std::mem::take(&mut module.targets);
+    let (ptx, images): (Vec<Target>, Vec<Target>) =
+        targets.into_iter().partition(|target| target.is_ptx);
+    let reason = "`nvcc` does not link PTX: leave it out of `targets`, as nvcc's own device link does, set `rdc = false`, or remove \
+        `compiler` to use clang, which links PTX [OFF500]";
+    let skipped = ptx
+        .iter()
+        .map(|target| Skipped::missing(&module, target, reason));
+    let skipped: Vec<Skipped> = skipped.collect();
+    if images.is_empty() {
+        return Err(skipped::nothing_left(&module, &skipped));
+    }
+    module.targets = images;
+    Ok((module, skipped))
 }
 
 /// Plans the device link of all `objects` for all targets.
@@ -187,16 +211,6 @@ fn check(module: &Module, context: &Context<'_>) -> Result<HostFormat, Error> {
             context.host.triple
         )));
     };
-    let is_joined = module.images == ImageSources::OfModule;
-    let ptx = module.targets.iter().find(|target| target.is_ptx);
-    if let Some(target) = ptx.filter(|_| is_joined) {
-        return Err(Error::new(format_args!(
-            "module `{name}`: `nvcc` does not link PTX for `{}`\n\
-             hint: leave it out of `targets`, as nvcc's own device link does, set `rdc = false`, or remove `compiler` to use clang, \
-             which links PTX",
-            target.written
-        )));
-    }
     if module.has_libraries() {
         return Err(Error::new(format_args!(
             "module `{name}`: `nvcc` links no libraries of device code (`archives`, `link`) into host objects\n{hint}"
