@@ -259,7 +259,7 @@ fn too_new(libraries: &RocmLibraries, misfit: impl Fn(String, String) -> Misfit)
 }
 
 /// Returns how to install clang of a release, or of `others`: `older` or `later` ones.
-fn install(release: u32, others: &str) -> String {
+pub(super) fn install(release: u32, others: &str) -> String {
     let commands = Need::Clang.install(Some(release));
     let commands = commands.strip_prefix("install clang").unwrap_or(&commands);
     format!("install clang {release} or {others}{commands}")

@@ -7,7 +7,7 @@ use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
 use crate::error::Error;
 use crate::installed::answers::Answers;
-use crate::installed::fitting_clangs::UsedSdk;
+use crate::installed::fitting_clangs::{self, UsedSdk};
 use crate::installed::llvm::Llvm;
 use crate::process::command::Command;
 use crate::process::install::Need;
@@ -19,6 +19,12 @@ const NO_BACK_END: &str = "No available targets are compatible";
 
 /// The newest measured clang whose front end refuses family-specific processors, although its back end lists them.
 const NO_FAMILIES: u32 = 22;
+
+/// The newest measured release, which knows the processors of those before.
+const NEWEST: u32 = 22;
+
+/// Words in front of a processor that a clang does not know.
+const UNKNOWN: &str = "does not know";
 
 /// End of a hint, after how to install a compiler.
 pub(super) const INSTEAD: &str = "set `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER, or build without device code: \
@@ -50,7 +56,8 @@ pub(super) fn choose(
     }
     // If another clang fits the SDK, the targets are the problem.
     let hint = hints.pop().filter(|_| hints.len() + 1 == problems.len());
-    Err(no_clang(module, &problems.join("; "), hint))
+    let newest = found.iter().filter_map(Llvm::release).max();
+    Err(no_clang(module, &problems.join("; "), hint, newest))
 }
 
 /// Checks that a declared compiler can compile for the SDK in use.
@@ -102,7 +109,7 @@ pub(super) fn unknown(
                 problems.push(problem);
             }
         } else if !processors.contains(processor(target)) {
-            problems.push(format!("does not know `{}`", processor(target)));
+            problems.push(format!("{UNKNOWN} `{}`", processor(target)));
         }
     }
     if problems.is_empty() {
@@ -167,7 +174,8 @@ fn parse(answer: &str) -> BTreeSet<String> {
     names.map(|name| name.trim().to_owned()).collect()
 }
 
-fn no_clang(module: &Module, problem: &str, hint: Option<String>) -> Error {
+/// Returns the error of a module that no clang compiles; `newest` is the newest release among those that were found.
+fn no_clang(module: &Module, problem: &str, hint: Option<String>, newest: Option<u32>) -> Error {
     let name = &module.name;
     if let Some(hint) = hint {
         let problem = format!("module `{name}`: no compiler for its SDK: {problem} [OFF603]");
@@ -181,7 +189,15 @@ fn no_clang(module: &Module, problem: &str, hint: Option<String>) -> Error {
     if let Some(hint) = family_hint(module) {
         return Error::missing(format_args!("{problem}\nhint: {hint}"));
     }
-    let install = Need::Clang.install(None);
+    let install = match newest {
+        Some(newest) if problem.contains(UNKNOWN) && newest < NEWEST => {
+            fitting_clangs::install(NEWEST, "later")
+        }
+        Some(newest) if problem.contains(UNKNOWN) => {
+            format!("install a clang of LLVM {} or later", newest + 1)
+        }
+        _ => Need::Clang.install(None),
+    };
     Error::missing(format_args!("{problem}\nhint: {install}, {INSTEAD}"))
 }
 
