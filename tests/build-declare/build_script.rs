@@ -712,6 +712,20 @@ fn refuses_a_compiler_whose_release_has_no_runtime() {
 }
 
 #[test]
+    // One that nobody declared has it.
+    if Path::new("/usr/lib/llvm-19/lib/libomptarget.so").exists() {
+        let path = std::env::var_os("PATH").unwrap();
+        for compiler in ["llvm/bin/clang", "clang-42"] {
+            let mut script = package.script();
+            script.env("OFFLOAD_COMPILER", compiler).env("PATH", &path);
+            let error = package.fails(&mut script);
+            let hint = "\nhint: remove `compiler` to use `/";
+            assert!(
+                error.contains(hint) && !error.contains("install"),
+                "{error}"
+            );
+        }
+    }
 fn builds_a_stub_where_that_is_asked_for_or_documentation_is_made() {
     let Some(package) = Package::new(CPU) else {
         return;

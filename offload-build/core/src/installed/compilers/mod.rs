@@ -82,8 +82,8 @@ impl Compiler {
         let used = UsedSdk::new(module, headers.as_deref(), root, environment);
         let refused = |llvm: &Llvm| is_declared.then(|| refuse_others(llvm, answers)).flatten();
         let no_compiler = || {
-            let refused = found.first().and_then(refused);
-            named(refused.unwrap_or_else(|| not_found(module, &found)))
+            let lacking = || not_found(module, &found, search, host, &used, answers);
+            named(found.first().and_then(refused).unwrap_or_else(lacking))
         };
         let sysroot = sysroot(&module.own.flags);
         let (llvm, runtime) = match module.language {
@@ -324,8 +324,32 @@ fn clangs(module: &Module, search: &Search, sdk: Option<&Option<Root>>) -> Vec<L
     found
 }
 
-/// Returns the error if no compiler in `found` suits `module`.
-fn not_found(module: &Module, found: &[Llvm]) -> Error {
+/// Returns the clang in `PATH` that compiles `module` if no compiler is declared.
+fn undeclared(
+    module: &Module,
+    search: &Search,
+    host: &Host,
+    sdk: &UsedSdk,
+    answers: &Answers,
+) -> Option<Llvm> {
+    let clangs = search.clangs();
+    if module.language != Language::OpenMp {
+        return choice::choose(module, &clangs, sdk, answers).ok();
+    }
+    let sysroot = sysroot(&module.own.flags);
+    let (llvm, runtime) = with_runtime(module, &clangs, host, sysroot.as_deref())?;
+    runtime.is_ok().then_some(llvm)
+}
+
+/// Returns the error if no compiler in `found` suits `module`, which uses `sdk`.
+fn not_found(
+    module: &Module,
+    found: &[Llvm],
+    search: &Search,
+    host: &Host,
+    sdk: &UsedSdk,
+    answers: &Answers,
+) -> Error {
     let folder = |llvm: &Llvm| format!("no libomptarget.so in {}/lib", llvm.prefix.display());
     let (declared, name) = (module.declared_compiler(), &module.name);
     let problem = match (declared, found) {
@@ -348,6 +372,13 @@ fn not_found(module: &Module, found: &[Llvm]) -> Error {
             format!("module `{name}`: no compiler for `{language}`: {searched}, {saw}")
         }
     };
+    let other = declared.and_then(|_| undeclared(module, search, host, sdk, answers));
+    if let Some(other) = other {
+        return Error::missing(format_args!(
+            "{problem}\nhint: remove `compiler` to use `{}`",
+            other.clang.display()
+        ));
+    }
     let need = match module.language {
         Language::OpenMp => Need::ClangWithRuntime,
         _ => Need::Clang,
