@@ -164,7 +164,7 @@ codes! {
     "Compression that the given runtime does not read",
     "Versions and methods of compressed bundles are read by some releases of ROCm only; docs/verify.md has the table. \
      Older runtimes report hipErrorInvalidImage or read past the end of the bundle.",
-    "Compress again for this runtime: `cargo offload compress --runtime rocm-6.4`.";
+    "Compress again with the same `--runtime`: `cargo offload compress --runtime rocm-6.2`; releases before ROCm 6.2 need `cargo offload decompress`.";
 
     OldCompression "OFF208" Error,
     "Compressed bundle of version 1",
