@@ -196,6 +196,21 @@ fn asserts_in_device_code_without_a_header_as_nvcc_does() {
 }
 
 #[test]
+fn says_which_flag_leaves_the_device_libraries_out() {
+    let source =
+        "#include <cuda_runtime.h>\nextern \"C\" __global__ void k(float *x) { *x = sinf(*x); }\n";
+    let keys = format!("{CUDA}flags = [\"-nogpulib\"]\n");
+    let Some((package, mut script)) = package(source, &keys) else {
+        return;
+    };
+    let hint = "\nhint: `-nogpulib` in `flags` leaves the vendor's device libraries out: remove it";
+    for target in ["compute_80", "sm_80"] {
+        let error = package.fails(script.env("OFFLOAD_TARGETS", target));
+        assert!(error.contains(hint), "{error}");
+    }
+}
+
+#[test]
 fn says_which_package_has_a_header_of_cuda_libraries() {
     let Some((package, mut script)) = package("#include <nv/target>\n", CUDA) else {
         return;

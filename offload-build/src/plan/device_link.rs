@@ -27,10 +27,10 @@ const CRATES_HINT: &str = "`link = [\"foo\"]` links a library of the host; devic
 const GPU_HINT: &str = "for a function of the C library, install LLVM with its C library for GPUs (`lib/amdgcn-amd-amdhsa/libc.a`, \
     `lib/nvptx64-nvidia-cuda/libc.a` beside clang; no Debian package has it), and `define = { NDEBUG = true }` leaves `assert` out; device \
     functions of other crates are found when offload-link is Cargo's linker";
-const REGISTER_HINT: &str = "device functions of other crates are found when both say `register = \"deferred\"` \
+const REGISTER_HINT: &str = "check that `sources` has the file that defines it; device functions of other crates are found when both say `register = \"deferred\"` \
     and offload-link is Cargo's linker; if it is a `static` variable that the host copies, `cargo offload explain OFF701` has the reason";
 const MODULE_HINT: &str = "a module without host code has only the device functions of its own sources, and of what \
-    `archives` and `link` name";
+    `archives` and `link` name: check that `sources` has the file that defines it";
 const PTX_HINT: &str = "PTX has only the device functions of the module's own sources, and of what `archives` and `link` name: check the \
     name and the arguments of the call, or add the file that defines the function";
 pub(crate) const APART_HINT: &str = "set `rdc = false`, so that each source has device functions of its own, or declare the functions \
@@ -99,13 +99,18 @@ impl Context<'_> {
     }
 
     /// Returns the hint for calls of the vendor's device libraries if these are missing.
-    fn missing_library(&self, target: &Target) -> Option<(&'static [&'static str], String)> {
-        match self.device_libraries(target)? {
-            DeviceLibraries::Found(_) => None,
-            DeviceLibraries::Missing(reason) => {
-                Some((device_libraries::prefixes(target), reason.clone()))
-            }
-        }
+    fn missing_library(
+        &self,
+        module: &Module,
+        target: &Target,
+    ) -> Option<(&'static [&'static str], String)> {
+        let reason = match (self.device_libraries(target), module.language) {
+            (Some(DeviceLibraries::Missing(reason)), _) => reason.clone(),
+            // clang links them to each source by itself.
+            (None, Language::Hip | Language::Cuda) => device_libraries::left_out(target)?,
+            _ => return None,
+        };
+        Some((device_libraries::prefixes(target), reason))
     }
 
     /// Plans the image that `output` will be.
@@ -258,7 +263,7 @@ impl Context<'_> {
 
     pub(crate) fn symbol_hints(&self, module: &Module, target: &Target) -> SymbolHints {
         SymbolHints {
-            library: self.missing_library(target),
+            library: self.missing_library(module, target),
             undefined: match module.language {
                 Language::OpenMp if target.triple.is_cpu() => CRATES_HINT,
                 Language::OpenMp => GPU_HINT,

@@ -149,7 +149,8 @@ fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> T
         commands: vec![command],
         inputs: inputs.map(Path::to_owned).collect(),
         hints: SymbolHints {
-            undefined: "device functions of other crates are found by clang: without `compiler`, with `register = \"deferred\"`",
+            undefined: "check that `sources` has the file that defines it; device functions of other crates are found by clang: without \
+                `compiler`, with `register = \"deferred\"`",
             duplicate: APART_HINT,
             others: match of_this_machine {
                 true => &[("__cudaCDP2", RUNTIME_HINT)],

@@ -44,6 +44,14 @@ pub fn prefixes(target: &Target) -> &'static [&'static str] {
     }
 }
 
+/// Returns the reason why `flags` leave the libraries for `target` out, if they do.
+pub fn left_out(target: &Target) -> Option<String> {
+    let flag = sdk::without_libraries(target)?;
+    Some(format!(
+        "`{flag}` in `flags` leaves the vendor's device libraries out: remove it"
+    ))
+}
+
 /// Finds the libraries for each target of `module`; none for languages and targets that do not join them here.
 pub fn find(
     module: &Module,
@@ -60,10 +68,8 @@ pub fn find(
         .iter()
         .filter(|target| target.triple.is_amdgpu() || target.triple.is_nvptx());
     gpus.map(|target| {
-        let libraries = match sdk::without_libraries(target) {
-            Some(flag) => DeviceLibraries::Missing(format!(
-                "`{flag}` in `flags` leaves the vendor's device libraries out: remove it"
-            )),
+        let libraries = match left_out(target) {
+            Some(reason) => DeviceLibraries::Missing(reason),
             None if target.triple.is_amdgpu() => amd(target, llvm, environment, answers),
             None => nvidia(target, search),
         };
