@@ -300,7 +300,9 @@ impl fmt::Display for PruneProblem {
             ),
             Self::Inside { what, address } => write!(
                 f,
-                "a {what} points to address {address:#x}, inside of device code"
+                "a {what} points to address {address:#x}, inside of device code\n\
+                 hint: if the program calls `image()` or `images()` of a generated file, fewer targets or `compress` where it is built \
+                 make it smaller"
             ),
             Self::Unregistered { offset } => write!(
                 f,
