@@ -186,7 +186,7 @@ impl fmt::Display for Library {
         let targets: Vec<String> = targets.into_iter().collect();
         let has = match targets.as_slice() {
             [] if self.images.is_empty() => "nothing for a device".to_owned(),
-            [] => "what its name says".to_owned(),
+            [] => "code for the target in its name".to_owned(),
             targets => targets.join(", "),
         };
         write!(f, "`{}` has {has}", self.path.display())
@@ -219,7 +219,7 @@ fn not_found(module: &Module, target: &Target, name: &str) -> Error {
         .collect();
     Error::new(format_args!(
         "module `{}`: no library `{name}` for `{}` (searched: {} in {})\n\
-         hint: set LIBRARY_PATH to the folders of libraries",
+         hint: `link`, in the manifest or as OFFLOAD_LINK, names libraries as `-l` does: set LIBRARY_PATH to their folders",
         module.name,
         target.written,
         names(name, target).join(", "),

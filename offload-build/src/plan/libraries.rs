@@ -61,7 +61,7 @@ pub(crate) fn inputs(
         Some((_, libraries)) => {
             let libraries: Vec<String> = libraries.iter().map(ToString::to_string).collect();
             Err(Error::new(format_args!(
-                "module `{}`: no library code for `{}`: {}",
+                "module `{}`: no library code for `{}`: {} [OFF511]",
                 module.name,
                 target.written,
                 libraries.join("; ")
