@@ -253,7 +253,8 @@ fn refuses_variables_of_nvcc_that_change_targets() {
         (
             "NVCC_APPEND_FLAGS",
             "-O2 -arch=sm_80",
-            "`-arch` names a processor: `targets` does that\nhint: ",
+            "`-arch` names a processor: `targets` does that [OFF500]\nhint: if the variable is for other crates, unset it for this \
+             build; CUDAARCHS or OFFLOAD_TARGETS choose its processors",
         ),
         (
             "NVCC_PREPEND_FLAGS",
@@ -266,7 +267,7 @@ fn refuses_variables_of_nvcc_that_change_targets() {
             "`-G` reaches only some commands: OFFLOAD_FLAGS and `flags` do that",
         ),
     ] {
-        let error = package.fails(script(&package).env(variable, flags));
+        let error = package.fails_with_codes(script(&package).env(variable, flags));
         assert!(
             error.starts_with(&format!("{variable}: {expected}")),
             "{error}"

@@ -18,7 +18,7 @@ pub use crate::declare::module::flags::Flags;
 pub use crate::declare::module::kernel_crate::KernelCrate;
 use crate::declare::module::kernel_crate::is_rustc;
 pub use crate::declare::module::optional_kernels::OptionalKernel;
-pub use crate::declare::module::refused_flags::refused_option;
+pub use crate::declare::module::refused_flags::{names_processor, refused_option};
 pub use crate::declare::module::sources::excluded;
 pub use crate::declare::module::target::Target;
 

@@ -181,6 +181,11 @@ fn refused_of_rustc(flags: &[String]) -> Option<(&str, String)> {
     None
 }
 
+/// Tells whether an option, without its value, names a processor.
+pub fn names_processor(option: &str) -> bool {
+    PROCESSORS.contains(&option)
+}
+
 /// Returns the first option that does not belong in `flags` of a module of `language`, and why.
 pub fn refused_option(flags: &[String], language: Language) -> Option<(&str, String)> {
     let mut flags = flags.iter();
@@ -191,7 +196,7 @@ pub fn refused_option(flags: &[String], language: Language) -> Option<(&str, Str
             continue;
         }
         let name = flag.split_once('=').map_or(flag.as_str(), |(name, _)| name);
-        if PROCESSORS.contains(&name) || is_gpu_as_cpu(flag) {
+        if names_processor(name) || is_gpu_as_cpu(flag) {
             let hint = match PROCESSORS[..2].contains(&name) {
                 true => {
                     "\nhint: nvcc's `-arch=sm_80` is `targets = [\"sm_80\", \"compute_80\"]`: an image, and PTX for newer GPUs"

@@ -2,7 +2,7 @@
 
 use crate::declare::family::Family;
 use crate::declare::module::Module;
-use crate::declare::module::refused_option;
+use crate::declare::module::{names_processor, refused_option};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::files::real_path;
@@ -103,8 +103,16 @@ fn check_added_flags(module: &Module, environment: &Environment) -> Result<(), E
         let flags = environment.variable(variable).unwrap_or_default();
         let flags: Vec<String> = flags.split_whitespace().map(str::to_owned).collect();
         if let Some((name, why)) = refused_option(&flags, module.language) {
+            // The hint for `flags` is for the author of the manifest.
+            let why = why.lines().next().unwrap_or_default();
+            let hint = match names_processor(name) {
+                true => {
+                    "\nhint: if the variable is for other crates, unset it for this build; CUDAARCHS or OFFLOAD_TARGETS choose its processors"
+                }
+                false => "",
+            };
             return Err(Error::new(format_args!(
-                "{variable}: `{name}` {why} [OFF500]"
+                "{variable}: `{name}` {why} [OFF500]{hint}"
             )));
         }
         let mut flags = flags.iter();
