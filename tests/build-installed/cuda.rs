@@ -237,6 +237,16 @@ fn says_which_package_has_a_header_of_cuda_libraries() {
         error.contains("cublas_v2.h: No such file") && error.contains(hint),
         "{error}"
     );
+    for header in ["cuda_profiler_api.h", "nvtx3/none.h", "nvrtc.h"] {
+        // The toolkit here may have the others.
+        if package.at("cuda/include").join(header).exists() {
+            continue;
+        }
+        package.put("kernels/k.cu", &format!("#include <{header}>\n"));
+        let error = package.fails(&mut script);
+        let hint = "\nhint: this header is a part of CUDA's toolkit that some installations lack: ";
+        assert!(error.contains(hint), "{error}");
+    }
     let other = "\nhint: this header is part of a library that CUDA's toolkit lacks: install it, and add its folder of headers to \
         `include`, as the folder `include` of its wheel from PyPI (such as `nvidia-nccl-cu13`)\n";
     package.put("kernels/k.cu", "#include <nccl.h>\n");

@@ -41,6 +41,11 @@ const CCCL: &str = "this header is part of CCCL, which some installations of CUD
 const CUDA_LIBRARY: &str = "this header is part of a library of CUDA: install it with the toolkit's installer, or add the folder \
     `include` of its wheel from PyPI (such as `nvidia-cublas`, for CUDA 12 `nvidia-cublas-cu12`) to `include`";
 
+/// The hint for a header of CUDA's toolkit that has a package of its own.
+const CUDA_PART: &str = "this header is a part of CUDA's toolkit that some installations lack: install it with the toolkit's installer \
+    (packages of NVIDIA: `cuda-profiler-api-…`, `cuda-nvtx-…`, `cuda-nvrtc-dev-…`), or add the folder `include` of its wheel from PyPI \
+    (`nvidia-cuda-profiler-api`, `nvidia-nvtx`, `nvidia-cuda-nvrtc`; for CUDA 12 with `-cu12`) to `include`";
+
 /// The hint for a header of a library that NVIDIA publishes beside CUDA's toolkit.
 const NVIDIA_LIBRARY: &str = "this header is part of a library that CUDA's toolkit lacks: install it, and add its folder of headers to \
     `include`, as the folder `include` of its wheel from PyPI (such as `nvidia-nccl-cu13`)";
@@ -168,6 +173,12 @@ const FOR_CUDA: &[(&str, &str)] = &[
     ("fatal error: 'cusparse", CUDA_LIBRARY),
     ("fatal error: cusolver", CUDA_LIBRARY),
     ("fatal error: 'cusolver", CUDA_LIBRARY),
+    ("fatal error: cuda_profiler_api.h", CUDA_PART),
+    ("fatal error: 'cuda_profiler_api.h", CUDA_PART),
+    ("fatal error: nvtx3/", CUDA_PART),
+    ("fatal error: 'nvtx3/", CUDA_PART),
+    ("fatal error: nvrtc.h", CUDA_PART),
+    ("fatal error: 'nvrtc.h", CUDA_PART),
     ("fatal error: nccl", NVIDIA_LIBRARY),
     ("fatal error: 'nccl", NVIDIA_LIBRARY),
     ("fatal error: cudnn", NVIDIA_LIBRARY),
