@@ -664,6 +664,9 @@ fn takes_each_file_once_and_names_what_it_cannot_examine() {
         "Cargo.toml:6:1: `kernels/`: a folder\n\
          hint: `kernels/*.c` lists its sources, `kernels/**/*.c` also those of folders in it"
     );
+    assert!(
+        fails("").ends_with("hint: `*.c` lists its sources, `**/*.c` also those of folders in it")
+    );
     assert_eq!(
         fails("kernels/*.{c,cpp}"),
         "Cargo.toml:6:1: `kernels/*.{c,cpp}`: no such file [OFF506]\n\
@@ -709,9 +712,6 @@ fn refuses_a_compiler_whose_release_has_no_runtime() {
     );
     // Only whether it is a clang.
     assert_eq!(package.starts(), 1);
-}
-
-#[test]
     // One that nobody declared has it.
     if Path::new("/usr/lib/llvm-19/lib/libomptarget.so").exists() {
         let path = std::env::var_os("PATH").unwrap();
@@ -726,6 +726,9 @@ fn refuses_a_compiler_whose_release_has_no_runtime() {
             );
         }
     }
+}
+
+#[test]
 fn builds_a_stub_where_that_is_asked_for_or_documentation_is_made() {
     let Some(package) = Package::new(CPU) else {
         return;

@@ -61,11 +61,12 @@ pub(super) fn sources(
         if found.len() == before {
             let known = language.extensions().unwrap_or_default();
             let extension = known.first().unwrap_or(&"*");
+            let slash = if text.is_empty() { "" } else { "/" };
+            let inside = text.trim_end_matches('/').to_owned() + slash;
             return Err(problem(match folder {
                 true if star.is_none() => format!(
-                    "a folder\nhint: `{0}/*.{extension}` lists its sources, `{0}/**/*.{extension}` also those of \
+                    "a folder\nhint: `{inside}*.{extension}` lists its sources, `{inside}**/*.{extension}` also those of \
                      folders in it",
-                    text.trim_end_matches('/')
                 ),
                 _ if text.contains('{') => {
                     "no such file [OFF506]\nhint: list one pattern for each: braces are not supported"
