@@ -15,7 +15,8 @@ use crate::cargo_offload::project::rust_programs::cargo_program;
 
 /// Prints the commands that builds of device code would run.
 ///
-/// Compiles and starts the build scripts, but starts no device compiler. The output can be pasted into a shell.
+/// Compiles and starts the build scripts, but starts no device compiler. The output can be pasted into a shell
+/// after a build, which writes the headers and other files that comments name.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
