@@ -44,7 +44,7 @@ enum Part {
     Unique(u32),
 }
 
-/// What an object's symbols refer to.
+/// References between the symbols of an object.
 pub(super) struct Launchers<'o> {
     object: Object<'o>,
     references: References,
