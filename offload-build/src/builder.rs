@@ -344,7 +344,8 @@ impl Build {
         self
     }
 
-    /// Returns everything that [`Build::run`] would do; its `Display` is the dry run.
+    /// Returns everything that [`Build::run`] would do; its `Display` is the dry run. Variables that the build script has set since
+    /// `self` was made count only in [`Build::run`].
     ///
     /// # Errors
     ///

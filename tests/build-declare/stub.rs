@@ -242,8 +242,8 @@ fn compiles_host_functions_for_the_target_of_a_cross_build() {
         text(&script.output().unwrap())
     };
     let warning = "cargo::warning=the host functions are missing in this build without device code: `cc` does not compile for \
-        `aarch64-unknown-linux-gnu`\ncargo::warning=hint: install `aarch64-linux-gnu-gcc`, or name a C compiler for this target in \
-        CC_aarch64_unknown_linux_gnu\n";
+        `aarch64-unknown-linux-gnu`\ncargo::warning=hint: name a C compiler for this target in \
+        CC_aarch64_unknown_linux_gnu, such as `aarch64-linux-gnu-gcc` or `clang --target=aarch64-unknown-linux-gnu`\n";
     // A compiler of this machine.
     let said = told(&[("OFFLOAD_CC", "cc")]);
     assert!(said.contains(warning), "{said}");

@@ -227,7 +227,7 @@ fn registers_each_module_once(flags: &str) {
     }
 }
 
-/// Without `rdc` nvcc registers variables in a function that optimization changes.
+/// Without `rdc` nvcc registers variables in a function that optimization changes. Its anonymous namespaces have names of the file.
 #[test]
 fn keeps_variables_of_two_modules_apart() {
     let Some(nvcc) = support::tool("cuda", &["nvcc"]) else {
@@ -248,7 +248,14 @@ fn keeps_variables_of_two_modules_apart() {
             "__device__ int factor = 3;\n\
              __global__ void plain(int *x) { *x = factor; }\n\
              inline __attribute__((noinline)) void *address() { void *found; cudaGetSymbolAddress(&found, factor); return found; }\n\
-             extern \"C\" void *LAUNCH(int *x) { plain<<<1, 1>>>(x); return address(); }\n",
+             extern \"C\" void *LAUNCH(int *x) { plain<<<1, 1>>>(x); return address(); }\n\
+             #define NAME(x) #x\n\
+             #define OF(x) NAME(x)\n\
+             namespace {\n\
+             int state = sizeof OF(HELP);\n\
+             template <class T> __attribute__((noinline)) T number(T x) { return x + state + sizeof OF(HELP); }\n\
+             }\n\
+             extern \"C\" int HELP() { return number(state); }\n",
         );
         let manifest = fs::read_to_string(package.at("Cargo.toml")).unwrap();
         package.put(
@@ -271,7 +278,10 @@ fn keeps_variables_of_two_modules_apart() {
         "main.c",
         "void *launch_first(int *), *launch_second(int *);\n\
          int cudaGetSymbolAddress(void **found, void *symbol) { *found = symbol; return 0; }\n\
-         int main(void) { return launch_first(0) == launch_second(0); }\n",
+         int help_first(void), help_second(void);\n\
+         int main(void) {\n\
+         \x20 if (help_first() != 3 * sizeof \"help_first\" || help_second() != 3 * sizeof \"help_second\") return 2;\n\
+         \x20 return launch_first(0) == launch_second(0);\n}\n",
     );
     support::run(&mut link);
     let told = told(&first.at("main"), &runtime);
@@ -334,8 +344,32 @@ fn registers_in_programs_for_another_processor() {
     of_nvcc.sort();
     assert_eq!(of_cross, of_nvcc);
 
-    // Each source for itself.
+    // Another module of the same sources.
+    let library = |start: &str| {
+        let files = package.files();
+        let is_library = |name: &&String| name.contains(start) && name.ends_with("_offload.a");
+        package.at(files.iter().find(is_library).unwrap())
+    };
     runtime(&package, &cc);
+    fs::copy(library("/libpack_"), package.at("first.a")).unwrap();
+    let manifest = fs::read_to_string(package.at("Cargo.toml")).unwrap();
+    package.put("Cargo.toml", &manifest.replace("_end", "_more"));
+    text(&script().env("CARGO_PKG_NAME", "more").output().unwrap());
+    package.put(
+        "main.c",
+        "void launch_end(int *), launch_more(int *);\nint main(void) { launch_end(0); launch_more(0); return 0; }\n",
+    );
+    let mut link = Command::new(&cpp);
+    link.args(["-x", "c", "main.c", "-x", "none", "-o", "main"])
+        .args(["-Wl,--whole-archive", "first.a"])
+        .arg(library("/libmore_"))
+        .args(["-Wl,--no-whole-archive", "-Lruntime", "-lcudart"])
+        .current_dir(package.folder.root());
+    support::run(&mut link);
+    fs::remove_file(library("/libmore_")).unwrap();
+    package.put("Cargo.toml", &manifest);
+
+    // Each source for itself.
     fs::remove_file(package.at("kernels/helper.cu")).unwrap();
     package.put(
         "kernels/k.cu",

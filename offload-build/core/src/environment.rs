@@ -28,6 +28,9 @@ pub const CUDA_ROOTS: [&str; 4] = [
     "CUDA_TOOLKIT_ROOT_DIR",
 ];
 
+/// The folder of CUDA's toolkit, searched after those that variables name.
+pub const USUAL_CUDA: &str = "/usr/local/cuda";
+
 /// Returns the variable by which Cargo tells build scripts that a feature of their package is enabled.
 pub fn feature_variable(feature: &str) -> String {
     let name = feature.to_uppercase().replace('-', "_");
@@ -197,7 +200,7 @@ impl Environment {
         let cuda = CUDA_ROOTS
             .iter()
             .filter_map(|name| self.variable(name))
-            .chain(["/usr/local/cuda".to_owned()])
+            .chain([USUAL_CUDA.to_owned()])
             .map(PathBuf::from)
             .collect();
         crate::process::search::Search { path, cuda }

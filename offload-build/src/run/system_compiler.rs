@@ -96,11 +96,14 @@ impl<'a> SystemCompiler<'a> {
             return Ok(());
         }
         let triple = &self.host.triple;
+        let gcc = match triple.ends_with("msvc") {
+            true => String::new(),
+            false => format!("`{}` or ", self.host.usual_compiler("gcc")),
+        };
         Err(Error::new(format_args!(
             "the host functions are missing in this build without device code: `{}` does not compile for `{triple}`\n\
-             hint: install `{}`, or name a C compiler for this target in CC_{}",
+             hint: name a C compiler for this target in CC_{}, such as {gcc}`clang --target={triple}`",
             self.line,
-            self.host.usual_compiler("gcc"),
             triple.replace('-', "_")
         )))
     }

@@ -174,7 +174,7 @@ impl fmt::Display for LinkError {
             Self::NoLinkerPath => f.write_str("linker path missing, must pass 'linker-path'"),
             Self::Recursion => f.write_str(
                 "the program found as the real linker is `offload-link` itself [OFF804]\n\
-                 hint: `--linker-path`, or OFFLOAD_CC or CC by another name, leads to it: name the compiler driver or linker that should link",
+                 hint: `--linker-path`, OFFLOAD_CC or CC leads to `offload-link`: set it to the compiler driver or linker that should link",
             ),
             Self::Start { program, source } => {
                 let program = terminal(&**program);

@@ -19,7 +19,8 @@ use signal_hook::low_level::emulate_default_handler;
 
 use crate::stamp::Stamp;
 
-/// Signals with which users, shells and build tools end a process, and the system one that used its processor time.
+/// Signals with which users, shells and build tools end a process, and the one with which the system ends a process at its limit on
+/// processor time.
 const ENDING: [(i32, Signal); 5] = [
     (SIGHUP, Signal::HUP),
     (SIGINT, Signal::INT),

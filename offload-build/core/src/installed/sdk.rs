@@ -6,7 +6,7 @@
 use crate::declare::family::Family;
 use crate::declare::language::Language;
 use crate::declare::module::{Module, Target};
-use crate::environment::{CUDA_ROOTS, Environment};
+use crate::environment::{CUDA_ROOTS, Environment, USUAL_CUDA};
 use crate::error::Error;
 use crate::files::real_path;
 use crate::installed::answers::Answers;
@@ -72,7 +72,7 @@ pub(super) const DEBIAN_CUDA: &str = "/usr/lib/cuda";
 static CUDA: Sdk = Sdk {
     vendor: "CUDA",
     variables: &CUDA_ROOTS,
-    usual: &["/usr/local/cuda", DEBIAN_CUDA],
+    usual: &[USUAL_CUDA, DEBIAN_CUDA],
     header: "include/cuda_runtime.h",
     collected: Some(["lib/cuda", "include/cuda.h"]),
     options: &["--cuda-path"],

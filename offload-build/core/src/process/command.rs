@@ -200,7 +200,15 @@ impl Command {
         file: &Path,
     ) -> Result<Output, CommandError> {
         let sizes = self.args.iter().map(|arg| arg.len() + 16);
-        if sizes.sum::<usize>() < SHORT {
+        let program = self.program.file_name().unwrap_or_default();
+        let is_nvidias = program.as_encoded_bytes().starts_with(b"nv");
+        // NVIDIA's programs read no quotes inside of arguments.
+        let has_quotes = |arg: &OsString| {
+            arg.as_encoded_bytes()
+                .iter()
+                .any(|byte| b"\"\\".contains(byte))
+        };
+        if sizes.sum::<usize>() < SHORT || is_nvidias && self.args.iter().any(has_quotes) {
             return self.run_with(variables);
         }
         let of_this = |cause| CommandError {
@@ -209,11 +217,9 @@ impl Command {
         };
         std::fs::write(file, response_file(&self.args))
             .map_err(|source| of_this(Cause::Start(source)))?;
-        let program = self.program.file_name().unwrap_or_default();
-        let args = match program.as_encoded_bytes() {
-            // NVIDIA's do not read `@file`.
-            [b'n', b'v', ..] => vec!["-optf".into(), file.as_os_str().to_owned()],
-            _ => {
+        let args = match is_nvidias {
+            true => vec!["-optf".into(), file.as_os_str().to_owned()],
+            false => {
                 let mut arg = OsString::from("@");
                 arg.push(file);
                 vec![arg]
@@ -298,10 +304,11 @@ impl Command {
     }
 }
 
-/// Number of argument bytes that every kernel accepts.
-const SHORT: usize = 100_000;
+/// Number of argument bytes that every kernel accepts. Windows limits a command line to 32,767 characters.
+const SHORT: usize = if cfg!(windows) { 30_000 } else { 100_000 };
 
-/// Returns the text of a file of options that GCC, LLVM's programs and NVIDIA's read back as `args`.
+/// Returns the text of a file of options that GCC and LLVM's programs read back as `args`, and NVIDIA's if no argument has quotes or
+/// backslashes.
 fn response_file(args: &[OsString]) -> Vec<u8> {
     let mut text = Vec::new();
     for arg in args {
@@ -575,8 +582,10 @@ mod tests {
         // NVIDIA's programs have an option.
         std::os::unix::fs::symlink("/bin/echo", at("nvlink")).unwrap();
         let link = Command::new(at("nvlink"));
-        let printed = run(&link.clone().args(many)).unwrap().stdout;
+        let printed = run(&link.clone().args(vec![deep; 1000])).unwrap().stdout;
         assert_eq!(printed, format!("-optf {}\n", file.display()));
+        // It would drop the quotes.
+        assert!(run(&link.clone().args(many)).is_err());
         assert_eq!(run(&link.arg("few")).unwrap().stdout, "few\n");
     }
 

@@ -3,13 +3,10 @@
 use std::env;
 use std::path::PathBuf;
 
-use offload_build::tools::{CUDA_ROOTS, Search};
+use offload_build::tools::{CUDA_ROOTS, Search, USUAL_CUDA};
 
 use crate::environment::variable;
 use crate::linker_wrapper::line::arguments::Arguments;
-
-/// The folder of CUDA if nobody names another.
-pub(super) const USUAL_CUDA: &str = "/usr/local/cuda";
 
 /// Returns the search for programs for devices, in the places where build scripts search them.
 pub(crate) fn search(arguments: &Arguments) -> Search {

@@ -6,12 +6,11 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use offload_build::tools::{CUDA_ROOTS, Llvm, Search};
+use offload_build::tools::{CUDA_ROOTS, Llvm, Search, USUAL_CUDA};
 use offload_formats::container::elf::Machine;
 use offload_formats::names::OffloadKind;
 
 use crate::environment::variable;
-use crate::linker_wrapper::installed::programs::USUAL_CUDA;
 use crate::linker_wrapper::line::arguments::{Arguments, Item, Position};
 
 /// A runtime that the command line lacks.

@@ -4,7 +4,7 @@ use crate::steps::host_objects::own::launchers::Launchers;
 use crate::steps::host_objects::own::{DEVICE_STUB, Own, Symbols, stub_of};
 use offload_build_core::readable::Readable;
 use offload_formats::container::elf::{
-    self, Binding, Elf, ElfSymbol, ElfWriteError, SymbolPlace, SymbolTable,
+    self, Binding, Elf, ElfSymbol, ElfWriteError, Machine, SymbolPlace, SymbolTable,
 };
 use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};
@@ -72,10 +72,10 @@ impl Own {
             let name = std::str::from_utf8(symbol.name)?;
             let is_own = name.contains(DEVICE_STUB)
                 || match self.symbols {
-                    // Whether nvcc hides them from other objects is a matter of its release and its options.
                     Symbols::OfNvcc => {
                         launchers.is_registered(index)
                             || NVCC.iter().any(|prefix| name.starts_with(prefix))
+                            || is_hidden_by_nvcc(symbol, name, file.machine)
                     }
                     _ => {
                         registered.contains(name)
@@ -88,6 +88,15 @@ impl Own {
         }
         Ok(own)
     }
+}
+
+/// Tells whether nvcc hides a symbol that other modules may have, too. What is hidden otherwise is an ordinary function or variable.
+fn is_hidden_by_nvcc(symbol: &ElfSymbol<'_>, name: &str, machine: u16) -> bool {
+    // Its anonymous namespaces have names, which depend on the file.
+    let is_of_file = name.contains("_GLOBAL__N_");
+    // GCC for AArch64 addresses variables by their distance from others, so that the registrar does not name them.
+    let is_variable = symbol.is_object() && machine != Machine::X86_64.number;
+    symbol.hidden && (is_of_file || is_variable)
 }
 
 /// Returns an object with one more edit, after the edits that `pieces` are.

@@ -60,7 +60,8 @@ impl<'o> Launchers<'o> {
         Ok(Self { object, references })
     }
 
-    /// Returns true for a symbol, by its index, that stands for a kernel or variable of the device and is registered by its address.
+    /// Returns true for a symbol, by its index, that a registrar refers to: what stands for a kernel or a variable of the device, and what
+    /// the registrar calls.
     pub(super) fn is_registered(&self, symbol: u32) -> bool {
         self.references.symbols.contains(&symbol)
     }

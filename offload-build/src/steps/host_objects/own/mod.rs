@@ -29,7 +29,8 @@ pub(crate) enum Symbols {
     OfEntries,
     /// Functions that launch kernels, and what stands for kernels on the host: the compiler has registered them.
     OfStubs,
-    /// Symbols that nvcc's code registers, functions that launch kernels, and names that nvcc makes for its objects alone.
+    /// Symbols that nvcc's code registers, functions that launch kernels, names that nvcc makes for its objects alone, and its anonymous
+    /// namespaces.
     OfNvcc,
 }
 
