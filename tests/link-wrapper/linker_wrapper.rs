@@ -359,7 +359,7 @@ fn notices_that_the_linker_it_found_is_itself() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains(
         "error: the program found as the real linker is `offload-link` itself [OFF804]\n\
-         hint: `--linker-path`, or OFFLOAD_CC or CC by another name, leads to it: name the compiler driver or linker that should link\n"
+         hint: `--linker-path`, OFFLOAD_CC or CC leads to `offload-link`: set it to the compiler driver or linker that should link\n"
     ));
     // By one of our own names it is passed over.
     let output = Command::new(TOOL)
