@@ -421,6 +421,25 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
     assert!(error.contains(hint), "{error}");
 }
 
+/// As CUTLASS's collectives do, without which code behind them has errors of its own.
+#[test]
+fn hints_at_the_first_error() {
+    let source = "#ifndef __CUDACC_VER_MAJOR__\n\
+        static_assert(false, \"Unsupported Toolkit for SM90 Collective Builder\");\n#endif\n\
+        template <class T> __device__ int size() { return sizeof(T); }\n\
+        struct Tiles { typedef int Tile; };\n\
+        template <class T> __device__ int tile() { return size<T::Tile>(); }\n\
+        extern \"C\" __global__ void k(int *x) { *x = tile<Tiles>(); }\n";
+    let Some((package, mut script)) = package(source, CUDA) else {
+        return;
+    };
+    let error = package.fails(&mut script);
+    let hint = "\nhint: CUTLASS asks for the toolkit's release, which clang does not define: \
+        `define = { __CUDACC_VER_MAJOR__ = 13, __CUDACC_VER_MINOR__ = 5 }` for CUDA 13.5, or set `compiler = \"nvcc\"`\n";
+    assert!(error.contains("missing 'typename'"), "{error}");
+    assert!(error.contains(hint), "{error}");
+}
+
 #[test]
 fn says_where_the_keyword_template_is_missing_before_types() {
     let source = |call: &str, name: &str| {

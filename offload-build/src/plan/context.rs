@@ -219,6 +219,11 @@ const FOR_CUDA: &[(&str, &str)] = &[
     ),
     ("use 'template' keyword to treat", TEMPLATE_OF_TYPES),
     (
+        "Unsupported Toolkit for SM",
+        "CUTLASS asks for the toolkit's release, which clang does not define: `define = { __CUDACC_VER_MAJOR__ = 13, \
+         __CUDACC_VER_MINOR__ = 5 }` for CUDA 13.5, or set `compiler = \"nvcc\"`",
+    ),
+    (
         "deduction guides may only be annotated",
         "clang does not read CCCL 3.1 to 3.3: set `compiler = \"nvcc\"`, or add the folder `include/cccl` of another release, such as \
          that of PyPI's newest `nvidia-cuda-cccl`, to `include`",

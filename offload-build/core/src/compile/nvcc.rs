@@ -78,7 +78,7 @@ impl Nvcc<'_> {
             .args(compression.unwrap_or_default())
             .args(["-m64", "-Xcompiler=-fPIC"])
             .args(generations(targets))
-            .arg(format!("-O{}", level(compile.opt_level)))
+            .args(host_level(compile.opt_level, compile.flags))
             .args(ptxas_level(device_level, compile.flags));
         let command = match self.debug {
             true => command.arg("-g"),
@@ -160,7 +160,7 @@ pub fn registered_images(
     output: &Path,
     version: &str,
 ) -> Command {
-    let nvlink = nvlink_options(flags).map(|option| format!("-Xnvlink={option}"));
+    let nvlink = options_behind(NVLINK, flags).map(|option| format!("-Xnvlink={option}"));
     Command::new(nvcc)
         .arg("-dlink")
         .args(compress_options(compression, version))
@@ -209,14 +209,21 @@ fn debugs(flags: &[String]) -> bool {
     flags.iter().any(|flag| DEBUG[..2].contains(&flag.as_str()))
 }
 
-/// Returns what `flags` pass to `nvlink`. Compiles take these options and do nothing with them.
-fn nvlink_options(flags: &[String]) -> impl Iterator<Item = &str> {
-    const NAMES: [&str; 2] = ["-Xnvlink", "--nvlink-options"];
+/// The options of nvcc with options of `nvlink`. Compiles take them and do nothing with them.
+const NVLINK: [&str; 2] = ["-Xnvlink", "--nvlink-options"];
+/// Those with options of ptxas.
+const PTXAS: [&str; 2] = ["-Xptxas", "--ptxas-options"];
+
+/// Returns the values of the options `names` among `flags`: lists for another program.
+fn options_behind<'f>(
+    names: [&'static str; 2],
+    flags: &'f [String],
+) -> impl Iterator<Item = &'f str> {
     let mut flags = flags.iter();
     std::iter::from_fn(move || {
         loop {
             let flag = flags.next()?;
-            let named = NAMES.iter().find_map(|name| flag.strip_prefix(name));
+            let named = names.iter().find_map(|name| flag.strip_prefix(name));
             match named {
                 Some("") => return flags.next().map(String::as_str),
                 Some(value) if value.starts_with('=') => return value.strip_prefix('='),
@@ -226,9 +233,29 @@ fn nvlink_options(flags: &[String]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The level of ptxas for device code. With code for debuggers ptxas has a level of its own and refuses others.
+/// The level for host code, unless `flags` have one: nvcc warns of a second one.
+fn host_level(opt_level: &str, flags: &[String]) -> Option<String> {
+    let mut is_value = false;
+    let has_own = flags.iter().any(|flag| {
+        let is_own = !is_value && names_level(flag, "--optimize");
+        // Such as `-Xcompiler`.
+        is_value = flag.starts_with("-X") && !flag.contains('=');
+        is_own
+    });
+    (!has_own).then(|| format!("-O{}", level(opt_level)))
+}
+
+/// The level of ptxas for device code, unless `flags` have one. With code for debuggers ptxas has a level of its own and refuses
+/// others.
 fn ptxas_level(opt_level: &str, flags: &[String]) -> Option<String> {
-    (!debugs(flags)).then(|| format!("-Xptxas=-O{}", level(opt_level)))
+    let mut own = options_behind(PTXAS, flags).flat_map(|options| options.split(','));
+    let is_left_out = debugs(flags) || own.any(|option| names_level(option, "--opt-level"));
+    (!is_left_out).then(|| format!("-Xptxas=-O{}", level(opt_level)))
+}
+
+/// Tells whether an option is `-O` or the `long` one for a level.
+fn names_level(option: &str, long: &str) -> bool {
+    option.starts_with("-O") || option.split('=').next() == Some(long)
 }
 
 /// ptxas has none for size.
@@ -245,7 +272,7 @@ fn level(opt_level: &str) -> &str {
 pub fn link_options(runtime: Option<&Path>, flags: &[String]) -> Vec<OsString> {
     let debug = debugs(flags).then(|| "-g".into());
     // nvcc takes lists.
-    let options = nvlink_options(flags).flat_map(|options| options.split(','));
+    let options = options_behind(NVLINK, flags).flat_map(|options| options.split(','));
     let runtime = runtime.map(|library| [search_of(library), "-lcudadevrt".into()]);
     debug
         .into_iter()
@@ -375,6 +402,23 @@ mod tests {
             let line = link(compression, version);
             let start = format!("nvcc -dlink {options}{rest} ");
             assert!(line.starts_with(&start), "{line}");
+        }
+    }
+
+    #[test]
+    fn leaves_levels_to_the_flags() {
+        for (flags, levels) in [
+            ("-Xcompiler -O1 -Xptxas -v --optimizer", "-O2 -Xptxas=-O3"),
+            ("-O1", "-Xptxas=-O3"),
+            ("--optimize=1", "-Xptxas=-O3"),
+            ("--optimize 1 -Xptxas -v,-O1", ""),
+            ("--ptxas-options=--opt-level=1", "-O2"),
+            ("-G", "-O2"),
+        ] {
+            let flags: Vec<String> = flags.split(' ').map(str::to_owned).collect();
+            let host = host_level("2", &flags);
+            let found: Vec<String> = host.into_iter().chain(ptxas_level("3", &flags)).collect();
+            assert_eq!(found.join(" "), levels, "{flags:?}");
         }
     }
 

@@ -62,7 +62,10 @@ impl SymbolHints {
         ]) {
             return with_code(self.duplicate, " [OFF702]");
         }
-        if let Some((_, hint)) = self.others.iter().find(|(word, _)| has(&[word])) {
+        // The first error causes others.
+        let place = |(words, _): &&(&str, &str)| output.find(words).unwrap_or(usize::MAX);
+        let first = self.others.iter().min_by_key(place);
+        if let Some((_, hint)) = first.filter(|(words, _)| has(&[words])) {
             return (*hint).to_owned();
         }
         // GCC, of the definition behind the declaration: nvcc writes both as definitions.
