@@ -12,6 +12,8 @@ use std::process::{Command, Output};
 use support::{WITHOUT_LIBLLVM, tool};
 
 const TOOL: &str = env!("CARGO_BIN_EXE_offload-link");
+const BUNDLER: &str = env!("CARGO_BIN_EXE_offload-bundler");
+const PACKAGER: &str = env!("CARGO_BIN_EXE_offload-packager");
 const OPENMP: [&str; 2] = ["-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu"];
 
 /// Fails unless its region ran on a device.
@@ -274,6 +276,49 @@ fn is_what_clang_starts_for_hip_and_cuda() {
             "{}: {last}",
             place.release
         );
+    }
+}
+
+/// A kernel of HIP that needs no header.
+const KERNEL: &str = "
+struct dim3 { unsigned x, y, z; };
+extern \"C\" int hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, void *);
+extern \"C\" int __hipPopCallConfiguration(dim3 *, dim3 *, unsigned long *, void *);
+__attribute__((global)) void k(int *p) { *p = *p + 1; }
+";
+
+/// Links for the bundler and the packager show no release; the clang that starts them does.
+#[test]
+fn writes_what_the_tools_of_that_clang_write() {
+    for place in Place::all() {
+        for (name, tool) in [
+            ("clang-offload-bundler", BUNDLER),
+            ("clang-offload-packager", PACKAGER),
+            ("llvm-offload-binary", PACKAGER),
+        ] {
+            symlink(tool, place.path("offload").join(name)).unwrap();
+        }
+        fs::write(place.path("k.hip"), KERNEL).unwrap();
+        let folder = place.folder();
+        let compile = |options: &[&str], own: &[&str]| {
+            let line = "-x hip --offload-arch=gfx90a --offload-arch=gfx906 -nogpuinc -nogpulib -fuse-cuid=none -c k.hip -o k.o";
+            let mut command = place.command(&place.clang);
+            command.args(line.split(' ')).args(options).args(own);
+            let output = command.output().unwrap();
+            succeeded(&output);
+            let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+            (fs::read(place.path("k.o")).unwrap(), messages)
+        };
+        for options in [
+            &["--no-offload-new-driver"][..],
+            &["--no-offload-new-driver", "-fgpu-rdc"],
+            &["--offload-new-driver", "-fgpu-rdc"],
+        ] {
+            let (theirs, silence) = compile(options, &[]);
+            let (ours, messages) = compile(options, &["-B", &folder]);
+            assert_eq!(messages, silence, "{} {options:?}", place.release);
+            assert!(ours == theirs, "{} {options:?}", place.release);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
-//! Finds the release of LLVM that a tool replaces, by its path.
+//! Finds the release of LLVM that a tool replaces, by its path and by the clang that started it.
 //!
 //! Under LLVM's name in the `bin` folder of an LLVM installation, a tool replaces the one of that release, because
-//! the readers of its output have that release.
+//! the readers of its output have that release. Elsewhere it replaces the one of the clang that starts it (`clang -B`).
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,6 +11,7 @@ use offload_formats::names::LlvmRelease;
 
 use super::error::LlvmToolError;
 use crate::options::llvm::Started;
+use crate::platform;
 
 /// Variable with the release, for command lines without an option for it.
 pub(crate) const VARIABLE: &str = "OFFLOAD_LLVM";
@@ -52,22 +53,25 @@ pub(crate) fn of_variable(value: Option<&OsStr>) -> Result<Option<LlvmRelease>, 
         .map_err(|error| format!("{VARIABLE}: {error}"))
 }
 
-/// Returns the release for a tool started as `path`: from its name (`clang-offload-bundler-19`) or from the
-/// installation around it; else 22.
+/// Returns the release for a tool started as `path`, as [`known`] has it; else 22.
 pub(crate) fn stands_for(path: &OsStr) -> LlvmRelease {
     known(path).unwrap_or_default()
 }
 
-/// Returns the release, if the path shows one.
+/// Returns the release for a tool started as `path`, if something shows one: its name (`clang-offload-bundler-19`), or for a tool
+/// with LLVM's name the installation around it or the clang that started it.
 pub(crate) fn known(path: &OsStr) -> Option<LlvmRelease> {
     let search = std::env::var_os("PATH").unwrap_or_default();
-    find(Path::new(path), &search)
+    find(Path::new(path), &search, platform::parent_program)
 }
 
-fn find(path: &Path, search: &OsString) -> Option<LlvmRelease> {
+fn find(
+    path: &Path,
+    search: &OsString,
+    parent: impl FnOnce() -> Option<PathBuf>,
+) -> Option<LlvmRelease> {
     let name = path.file_name()?.to_str()?;
-    let named = name.rsplit_once('-').map(|(_, release)| release.parse());
-    if let Some(Ok(release)) = named {
+    if let Some(release) = named(name) {
         return Some(release);
     }
     if !name.starts_with("clang-") && !name.starts_with("llvm-") {
@@ -78,7 +82,29 @@ fn find(path: &Path, search: &OsString) -> Option<LlvmRelease> {
     } else {
         Box::new(std::env::split_paths(search))
     };
-    let bin = folders.find(|folder| folder.join(name).exists())?;
+    let bin = folders.find(|folder| folder.join(name).exists());
+    bin.and_then(|bin| around(&bin))
+        .or_else(|| of_compiler(&parent()?))
+}
+
+/// Returns the release of a compiler of LLVM, such as `/usr/lib/llvm-19/bin/clang`; nothing for other programs.
+fn of_compiler(program: &Path) -> Option<LlvmRelease> {
+    let name = program.file_name()?.to_str()?;
+    let is_compiler = ["clang", "flang"]
+        .iter()
+        .any(|start| name.starts_with(start));
+    named(name)
+        .or_else(|| around(program.parent()?))
+        .filter(|_| is_compiler)
+}
+
+/// Returns the release at the end of a program's name.
+fn named(name: &str) -> Option<LlvmRelease> {
+    name.rsplit_once('-')?.1.parse().ok()
+}
+
+/// Returns the release of the installation with this folder of programs.
+fn around(bin: &Path) -> Option<LlvmRelease> {
     // clang's headers are in `lib/clang/<release>`, up to LLVM 15 in `<release>.0.6`.
     let mut releases = fs::read_dir(bin.parent()?.join("lib/clang")).ok()?;
     let release = releases.next()?.ok()?.file_name();
@@ -101,7 +127,7 @@ mod tests {
             fs::write(bin.join(name), "").unwrap();
         }
         let search = bin.clone().into_os_string();
-        let find = |path: &Path| find(path, &search);
+        let find = |path: &Path| find(path, &search, || None);
         let llvm = bin.join("clang-offload-bundler");
         assert_eq!(find(&llvm), Some(LlvmRelease::V19));
         assert_eq!(
@@ -117,5 +143,32 @@ mod tests {
         assert_eq!(find(Path::new("elsewhere/clang-offload-bundler")), None);
         fs::create_dir(clang.join("22")).unwrap();
         assert_eq!(find(&llvm), None);
+    }
+
+    #[test]
+    fn is_the_release_of_the_clang_that_started_the_tool() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("home/offload");
+        let clang = folder.path().join("lib/clang");
+        fs::create_dir_all(clang.join("21")).unwrap();
+        fs::create_dir_all(&own).unwrap();
+        fs::write(own.join("clang-offload-bundler"), "").unwrap();
+        let llvm = own.join("clang-offload-bundler");
+        let started_by = |tool: &Path, program: &str| {
+            let program = folder.path().join("bin").join(program);
+            find(tool, &OsString::new(), || Some(program))
+        };
+        for (program, release) in [
+            ("clang", Some(LlvmRelease::V21)),
+            ("clang++-20", Some(LlvmRelease::V20)),
+            ("flang-new", Some(LlvmRelease::V21)),
+            ("make", None),
+            ("python-19", None),
+        ] {
+            assert_eq!(started_by(&llvm, program), release, "{program}");
+        }
+        // Its own name is no name of LLVM.
+        let tool = own.join("offload-bundler");
+        assert_eq!(started_by(&tool, "clang-19"), None);
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 pub(crate) use std::os::unix::fs::{FileExt, symlink};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use rustix::fs::OFlags;
@@ -116,6 +116,12 @@ pub(crate) fn copy_in_system(
 /// Makes this process the program; returns only if that fails.
 pub(crate) fn become_program(command: &mut Command) -> io::Result<ExitStatus> {
     Err(command.exec())
+}
+
+/// Returns the program of the process that started this one, where the system tells it.
+pub(crate) fn parent_program() -> Option<PathBuf> {
+    let parent = std::os::unix::process::parent_id();
+    fs::read_link(format!("/proc/{parent}/exe")).ok()
 }
 
 /// Returns the number of the signal that ended a process.

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::os::windows::fs as system;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 /// Reads and writes at offsets. Unlike on Unix, the position of the file moves.
@@ -120,6 +120,11 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 /// Runs the program to its end: no process becomes another program.
 pub(crate) fn become_program(command: &mut Command) -> io::Result<ExitStatus> {
     command.status()
+}
+
+/// Returns nothing: Windows does not tell it without a snapshot of all processes.
+pub(crate) fn parent_program() -> Option<PathBuf> {
+    None
 }
 
 /// Returns nothing: no signal ends a process.
