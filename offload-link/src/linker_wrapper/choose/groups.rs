@@ -5,7 +5,8 @@
 //! | LLVM 19 to 23 | the group of its target and earlier compatible ones | compatible groups and its own |
 //! | main, ours    | the group of its target                          | groups that it serves                   |
 //!
-//! With the second rule, an image for `generic` joins every group of its triple, whatever their order. LLVM's
+//! With the second rule, an image for `generic` joins every group of its triple, whatever their order, and an image of an
+//! archive those that other archives open. LLVM's
 //! groups depend on the order, and images for `gfx90a` join the group of `gfx90a:xnack+`, where they define
 //! everything a second time. Specification: `docs/spec/linker-wrapper.md` §2.2.
 
@@ -44,11 +45,11 @@ pub(crate) struct Groups {
 }
 
 impl Group {
-    fn of(image: &Image, index: usize) -> Self {
+    fn of(image: &Image) -> Self {
         Self {
             triple: image.triple.clone(),
             processor: image.processor.clone(),
-            members: vec![index],
+            members: Vec::new(),
             kinds: Vec::new(),
         }
     }
@@ -117,32 +118,51 @@ impl Groups {
         takers
     }
 
-    /// Adds an image to the groups that it joins. `own` decides whether it gets a new group: always for an image of
-    /// an object, if it joins none otherwise.
-    pub(crate) fn add(&mut self, image: &Image, index: usize, own: OwnGroup) {
-        let takes: Vec<bool> = self
-            .list
-            .iter()
-            .map(|group| self.takes(group, image))
-            .collect();
-        let mut has_own = false;
-        let mut joined = false;
+    /// Groups the images that a host link takes (`taken`), by our rule. An image of an archive has a group of its own only if no
+    /// group of an object takes it; then the order of archives does not matter.
+    pub(crate) fn of_host_link(images: &[Image], taken: &[bool]) -> Self {
+        let mut groups = Self::new(Joining::Main);
+        let of = |in_archive: bool| {
+            let taken = images.iter().zip(taken).enumerate();
+            let taken =
+                taken.filter(move |(_, (image, taken))| **taken && image.in_archive == in_archive);
+            taken.map(|(index, (image, _))| (index, image))
+        };
+        for (index, image) in of(false) {
+            groups.open(image);
+            groups.join(image, index);
+        }
+        let takers = groups.takers(images);
+        for (_, image) in of(true) {
+            if takers.of(image).is_empty() {
+                groups.open(image);
+            }
+        }
+        for (index, image) in of(true) {
+            groups.join(image, index);
+        }
+        groups
+    }
+
+    /// Makes a group for the target of an image, if there is none.
+    pub(crate) fn open(&mut self, image: &Image) {
+        let is_own = |group: &Group| {
+            group.is_for(image)
+                || self.joining == Joining::Main && group.image_target().is_same(&image.target())
+        };
+        if !self.list.iter().any(is_own) {
+            self.list.push(Group::of(image));
+        }
+    }
+
+    /// Adds an image to the groups that take it.
+    pub(crate) fn join(&mut self, image: &Image, index: usize) {
+        let takes = |group: &Group| self.takes(group, image);
+        let takes: Vec<bool> = self.list.iter().map(takes).collect();
         for (group, takes) in self.list.iter_mut().zip(takes) {
             if takes {
                 group.members.push(index);
-                joined = true;
-                has_own |= group.is_for(image)
-                    || self.joining == Joining::Main
-                        && group.image_target().is_same(&image.target());
             }
-        }
-        let wanted = match own {
-            OwnGroup::Always => !has_own,
-            OwnGroup::IfAlone => !joined,
-            OwnGroup::Never => false,
-        };
-        if wanted {
-            self.list.push(Group::of(image, index));
         }
     }
 
@@ -204,46 +224,40 @@ impl<'a> Takers<'a> {
     }
 }
 
-/// When an image gets a new group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OwnGroup {
-    /// The target has no group yet.
-    Always,
-    /// The image joined no group.
-    IfAlone,
-    Never,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn groups(images: &[(&str, &str, bool)]) -> Vec<(String, Vec<usize>)> {
-        grouped(Joining::Until23, images)
+    fn images(images: &[(&str, &str, bool)]) -> Vec<Image> {
+        let image = |(triple, processor, object): &(&str, &str, bool)| {
+            Image::for_test(triple, processor, !object)
+        };
+        images.iter().map(image).collect()
     }
 
-    fn grouped(joining: Joining, images: &[(&str, &str, bool)]) -> Vec<(String, Vec<usize>)> {
-        let images: Vec<Image> = images
-            .iter()
-            .map(|(triple, processor, object)| Image::for_test(triple, processor, !object))
-            .collect();
-        let mut groups = Groups::new(joining);
-        for in_archive in [false, true] {
-            for (index, image) in images.iter().enumerate() {
-                if image.in_archive == in_archive {
-                    let own = if in_archive {
-                        OwnGroup::IfAlone
-                    } else {
-                        OwnGroup::Always
-                    };
-                    groups.add(image, index, own);
-                }
-            }
-        }
-        let groups = groups.finish(&images).into_iter();
+    fn finished(groups: Groups, images: &[Image]) -> Vec<(String, Vec<usize>)> {
+        let groups = groups.finish(images).into_iter();
         groups
             .map(|group| (group.processor, group.members))
             .collect()
+    }
+
+    /// Groups objects by LLVM 22's rule.
+    fn by_llvm(objects: &[(&str, &str, bool)]) -> Vec<(String, Vec<usize>)> {
+        let images = images(objects);
+        let mut groups = Groups::new(Joining::Until23);
+        for (index, image) in images.iter().enumerate() {
+            groups.open(image);
+            groups.join(image, index);
+        }
+        finished(groups, &images)
+    }
+
+    /// Groups objects (true) and members of archives by our rule.
+    fn by_host_link(all: &[(&str, &str, bool)]) -> Vec<(String, Vec<usize>)> {
+        let images = images(all);
+        let groups = Groups::of_host_link(&images, &vec![true; images.len()]);
+        finished(groups, &images)
     }
 
     const AMD: &str = "amdgcn-amd-amdhsa";
@@ -289,7 +303,7 @@ mod tests {
             ),
         ] {
             let images = images.map(|(triple, processor)| (triple, processor, true));
-            assert_eq!(groups(&images), expected, "{images:?}");
+            assert_eq!(by_llvm(&images), expected, "{images:?}");
         }
     }
 
@@ -297,7 +311,7 @@ mod tests {
     fn makes_one_image_for_a_cpu_of_objects_of_19_and_of_22() {
         let cpu = "x86_64-pc-linux-gnu";
         assert_eq!(
-            groups(&[(cpu, "", true), (cpu, "generic", true)]),
+            by_llvm(&[(cpu, "", true), (cpu, "generic", true)]),
             [group("", &[0, 1])]
         );
     }
@@ -305,7 +319,7 @@ mod tests {
     #[test]
     fn adds_archive_members_to_every_group_that_they_serve() {
         assert_eq!(
-            groups(&[
+            by_host_link(&[
                 (AMD, "gfx90a", false),
                 (AMD, "gfx90a:xnack+", true),
                 (AMD, "gfx90a:xnack-", true),
@@ -317,6 +331,22 @@ mod tests {
                 group("gfx1100", &[3]),
             ]
         );
+    }
+
+    #[test]
+    fn groups_what_only_archives_have_whatever_their_order() {
+        let (generic, gpu) = ((AMD, "gfx9-4-generic", false), (AMD, "gfx942", false));
+        assert_eq!(
+            by_host_link(&[generic, gpu]),
+            [group("gfx9-4-generic", &[0]), group("gfx942", &[0, 1])]
+        );
+        assert_eq!(
+            by_host_link(&[gpu, generic]),
+            [group("gfx942", &[0, 1]), group("gfx9-4-generic", &[1])]
+        );
+        // An object's group takes it.
+        let object = (AMD, "gfx942", true);
+        assert_eq!(by_host_link(&[generic, object]), [group("gfx942", &[1, 0])]);
     }
 
     #[test]
@@ -336,28 +366,22 @@ mod tests {
             .zip(objects)
             .map(|(at, name)| group(name, &[at]))
             .collect();
-        assert_eq!(grouped(Joining::Main, &images), alone);
+        assert_eq!(by_host_link(&images), alone);
         // Two spellings of one instruction set.
         assert_eq!(
-            grouped(
-                Joining::Main,
-                &[(AMD, "gfx90a", true), ("amdgpu-amd-amdhsa", "gfx90a", true)]
-            ),
+            by_host_link(&[(AMD, "gfx90a", true), ("amdgpu-amd-amdhsa", "gfx90a", true)]),
             [group("gfx90a", &[0, 1])]
         );
         // A member joins each group that it serves, and its own once.
         assert_eq!(
-            grouped(
-                Joining::Main,
-                &[
-                    (AMD, "gfx90a:xnack+", true),
-                    (AMD, "gfx90a:xnack-", true),
-                    (AMD, "gfx90a", false),
-                    (AMD, "gfx9-generic", false),
-                    (AMD, "gfx900", true),
-                    (AMD, "gfx900", false),
-                ]
-            ),
+            by_host_link(&[
+                (AMD, "gfx90a:xnack+", true),
+                (AMD, "gfx90a:xnack-", true),
+                (AMD, "gfx90a", false),
+                (AMD, "gfx9-generic", false),
+                (AMD, "gfx900", true),
+                (AMD, "gfx900", false),
+            ]),
             [
                 group("gfx90a:xnack+", &[0, 2]),
                 group("gfx90a:xnack-", &[1, 2]),
@@ -378,13 +402,10 @@ mod tests {
                 [group("gfx90a", &[0, 1]), group("generic", &[1])],
             ),
         ] {
-            assert_eq!(grouped(Joining::Main, &images), expected);
+            assert_eq!(by_host_link(&images), expected);
         }
         assert_eq!(
-            grouped(
-                Joining::Main,
-                &[(AMD, "gfx90a", true), (AMD, "generic", false)]
-            ),
+            by_host_link(&[(AMD, "gfx90a", true), (AMD, "generic", false)]),
             [group("gfx90a", &[0, 1])]
         );
     }

@@ -22,7 +22,7 @@ use offload_formats::names::{LlvmRelease, OffloadKind};
 
 use crate::linker_wrapper::choose::bundle_choice;
 use crate::linker_wrapper::choose::distinct::Distinct;
-use crate::linker_wrapper::choose::groups::{Group, Groups, Joining, OwnGroup};
+use crate::linker_wrapper::choose::groups::{Group, Groups, Joining};
 use crate::linker_wrapper::choose::host_entries::HipNames;
 use crate::linker_wrapper::choose::linked_units::linked_units;
 use crate::linker_wrapper::choose::needed::{has_unknown_symbols, needed};
@@ -175,19 +175,7 @@ impl Selection<'_> {
                 }
             });
         }
-        let mut groups = Groups::new(Joining::Main);
-        for in_archive in [false, true] {
-            for (index, image) in self.images.iter().enumerate() {
-                if chosen.get(index) == Some(&true) && image.in_archive == in_archive {
-                    let own = if in_archive {
-                        OwnGroup::IfAlone
-                    } else {
-                        OwnGroup::Always
-                    };
-                    groups.add(image, index, own);
-                }
-            }
-        }
+        let groups = Groups::of_host_link(self.images, &chosen);
         Ok((groups, fates))
     }
 
@@ -196,7 +184,8 @@ impl Selection<'_> {
         let mut targets = Groups::new(Joining::Main);
         for (index, image) in self.images.iter().enumerate() {
             if chosen.get(index) == Some(&true) {
-                targets.add(image, index, OwnGroup::Always);
+                targets.open(image);
+                targets.join(image, index);
             }
         }
         targets
@@ -243,7 +232,8 @@ impl Selection<'_> {
         });
         for (index, image) in self.images.iter().enumerate() {
             if !image.in_archive {
-                groups.add(image, index, OwnGroup::Always);
+                groups.open(image);
+                groups.join(image, index);
             }
         }
         let known = |image: &Image| {
@@ -261,11 +251,10 @@ impl Selection<'_> {
                 let Some(image) = self.images.get(index) else {
                     continue;
                 };
-                let own = match self.named(image) {
-                    true => OwnGroup::Always,
-                    false => OwnGroup::Never,
-                };
-                groups.add(image, index, own);
+                if self.named(image) {
+                    groups.open(image);
+                }
+                groups.join(image, index);
             }
         }
         let linked: HashSet<usize> = groups
