@@ -346,6 +346,92 @@ fn foresees_what_options_and_scripts_load() {
     }
 }
 
+/// Definitions that decide whether a member of `libka.a` is loaded, which has `s` and `f`, or one of `libkb.a`, which has `f`.
+#[test]
+fn foresees_what_definitions_outside_of_archives_leave_unloaded() {
+    let Some(mut objects) = Objects::new(Format::Elf) else {
+        return;
+    };
+    objects.object("m", ".globl _start\n_start: call s@PLT\ncall other@PLT");
+    objects.object("other", ".globl other\nother: call f@PLT");
+    objects.object("ka", ".globl s,f\ns: nop\nf: ret");
+    objects.object("kb", ".globl f\nf: ret");
+    let symver = ".globl s_1\ns_1: ret\n.symver s_1, s@@V1\n.globl api\napi: call s@PLT";
+    objects.object("api", symver);
+    objects.archive("libka.a", &["ka"]);
+    objects.archive("libkb.a", &["kb"]);
+    objects.object("c", ".globl _start\n_start: nop\n.comm x,8,8");
+    objects.object("weak", ".data\n.weak x\nx: .quad 1");
+    objects.object("value", ".data\n.globl x\nx: .quad 1");
+    objects.archive("libx.a", &["weak", "value"]);
+    objects
+        .project
+        .write("v.map", "V1 { global: s; api; other; };");
+    for name in ["strong", "inline"] {
+        let binding = if name == "strong" { "globl" } else { "weak" };
+        let source = format!(".text\n.{binding} s\ns: ret\n");
+        objects.project.write(&format!("{name}.s"), source);
+        run(objects
+            .project
+            .command("as")
+            .args([&format!("{name}.s"), "-o", "shared.o"]));
+        let library = format!("lib{name}.so");
+        run(objects
+            .project
+            .command("ld")
+            .args(["-shared", "shared.o", "-o", &library]));
+    }
+    let archives = ["libka.a", "other.o", "libkb.a"];
+    for linker in of_elf() {
+        let is_in_order = ["bfd", "gold"].contains(&linker.name);
+        for library in ["libstrong.so", "libinline.so"] {
+            for line in [
+                &["m.o", library][..],
+                &[library, "m.o"],
+                &["--as-needed", library, "m.o"],
+                &[
+                    "--as-needed",
+                    "--push-state",
+                    "--no-as-needed",
+                    library,
+                    "--pop-state",
+                    "m.o",
+                ],
+                &["--push-state", "--as-needed", "--pop-state", library, "m.o"],
+            ] {
+                let line = [line, &archives].concat();
+                let loaded = objects.loaded(&linker, &line);
+                assert_eq!(
+                    objects.foreseen(&linker, &line),
+                    loaded,
+                    "{} {line:?}",
+                    linker.name
+                );
+                let is_kept = line[..2] != ["--as-needed", library];
+                if is_in_order && is_kept {
+                    assert_eq!(loaded, ["m", "other", "kb"], "{} {line:?}", linker.name);
+                }
+            }
+        }
+        let line = ["-shared", "--version-script=v.map", "api.o"];
+        let line = [&line, &archives[..]].concat();
+        let loaded = objects.loaded(&linker, &line);
+        assert_eq!(objects.foreseen(&linker, &line), loaded, "{}", linker.name);
+        let has_ka = loaded.contains(&"ka");
+        assert_eq!(has_ka, !is_in_order, "{} {loaded:?}", linker.name);
+        let value = match linker.name {
+            "bfd" => &["c", "value"][..],
+            "mold" => &["c", "value"],
+            _ => &["c"],
+        };
+        objects.expect_same(&linker, &["c.o", "libx.a"], value);
+        if linker.name.starts_with("lld") {
+            let line = ["--fortran-common", "c.o", "libx.a"];
+            objects.expect_same(&linker, &line, &["c", "value"]);
+        }
+    }
+}
+
 #[test]
 fn foresees_what_linkers_for_windows_load() {
     let (Some(mut objects), Some(linker)) = (Objects::new(Format::Coff), of_coff()) else {

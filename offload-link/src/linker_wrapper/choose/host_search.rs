@@ -9,7 +9,7 @@
 //!
 //! Shared libraries define symbols, too: a member that defines one of these later is not loaded for it.
 //!
-//! GNU ld, lld and mold also load a member that gives common storage a value. GNU ld goes through the archives again after LTO.
+//! GNU ld, lld with `--fortran-common`, and mold also load a member that gives common storage a value. GNU ld goes through the archives again after LTO.
 //! Random links compared these rules with each linker. Only names that archives have are kept: others decide nothing.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -26,6 +26,16 @@ pub(super) struct SearchedFile {
     pub group: usize,
 }
 
+impl SearchedFile {
+    /// Keeps a shared library's definitions whatever `--as-needed` says, as gold does.
+    fn kept(mut self) -> Self {
+        if let SearchedContent::Library { as_needed, .. } = &mut self.content {
+            *as_needed = false;
+        }
+        self
+    }
+}
+
 /// Use that a linker makes of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SearchedContent {
@@ -34,7 +44,11 @@ pub(super) enum SearchedContent {
     /// Loads the units that are needed.
     Searched(Range<usize>),
     /// Looks for the undefined symbols of the shared library with that number, and takes its definitions.
-    Library(usize),
+    Library {
+        number: usize,
+        /// Set if the library is dropped unless it defines what is undefined before it.
+        as_needed: bool,
+    },
 }
 
 /// Reads symbols, with the names that references lead to.
@@ -91,7 +105,11 @@ pub(super) struct HostSearch<'a> {
 /// Rules by which a linker searches archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SearchRules {
-    Elf(ElfLinker),
+    Elf {
+        linker: ElfLinker,
+        /// Set by lld's option of that name.
+        fortran_common: bool,
+    },
     /// lld's for Windows.
     Coff,
 }
@@ -100,7 +118,10 @@ impl SearchRules {
     /// Tells whether `--wrap` changes references after all files were read.
     pub(super) fn wrap_last(self) -> bool {
         use ElfLinker::{Gnu, Gold, Mold};
-        !matches!(self, Self::Elf(Gnu | Gold | Mold))
+        let Self::Elf { linker, .. } = self else {
+            return true;
+        };
+        !matches!(linker, Gnu | Gold | Mold)
     }
 }
 
@@ -159,7 +180,7 @@ impl<'a> HostSearch<'a> {
     ) -> bool {
         let mut providers = self.providers.iter();
         providers.any(|units| units.len() > 1)
-            || defined.any(|name| self.numbers.contains_key(name))
+            || defined.any(|name| referred_as(name).any(|name| self.numbers.contains_key(name)))
     }
 
     /// Returns which units a linker loads if `roots` must be defined.
@@ -181,21 +202,10 @@ impl<'a> HostSearch<'a> {
             self.want(root, ReferredBy::Options);
         }
         match rules {
-            SearchRules::Elf(ElfLinker::Gnu) => {
-                self.go_through(files, CommonStorage::NeedsValue, reader)?;
-                if self.has_lto {
-                    self.go_through_again(files, reader)?;
-                }
-            }
-            SearchRules::Elf(ElfLinker::Gold) => {
-                self.go_through(files, CommonStorage::IsDefined, reader)?;
-            }
-            SearchRules::Elf(ElfLinker::Mold) => self.choose(files, reader)?,
-            SearchRules::Elf(ElfLinker::Lld | ElfLinker::Unknown) => {
-                self.match_up(files, reader)?;
-                let needed = self.want_last(&roots);
-                self.load_needed(needed, reader)?;
-            }
+            SearchRules::Elf {
+                linker,
+                fortran_common,
+            } => self.run_elf(linker, fortran_common, files, &roots, reader)?,
             SearchRules::Coff => {
                 let queue = self.queue_up(files, reader)?;
                 self.load_queued(queue, reader)?;
@@ -206,6 +216,39 @@ impl<'a> HostSearch<'a> {
             }
         }
         Ok(self.loaded)
+    }
+
+    fn run_elf<E>(
+        &mut self,
+        linker: ElfLinker,
+        fortran_common: bool,
+        files: &[SearchedFile],
+        roots: &Roots<'_>,
+        reader: &mut impl SymbolReader<E>,
+    ) -> Result<(), E> {
+        match linker {
+            ElfLinker::Gnu => {
+                self.go_through(files, CommonStorage::NeedsValue, reader)?;
+                if self.has_lto {
+                    self.go_through_again(files, reader)?;
+                }
+                Ok(())
+            }
+            ElfLinker::Gold => {
+                let files: Vec<_> = files.iter().cloned().map(SearchedFile::kept).collect();
+                self.go_through(&files, CommonStorage::IsDefined, reader)
+            }
+            ElfLinker::Mold => self.choose(files, reader),
+            ElfLinker::Lld | ElfLinker::Unknown => {
+                let common = match fortran_common || linker == ElfLinker::Unknown {
+                    true => CommonStorage::NeedsValue,
+                    false => CommonStorage::IsDefined,
+                };
+                self.match_up(files, common, reader)?;
+                let needed = self.want_last(roots);
+                self.load_needed(needed, reader)
+            }
+        }
     }
 
     fn set(&mut self, symbol: usize, state: SymbolState) {
@@ -242,14 +285,16 @@ impl<'a> HostSearch<'a> {
     }
 
     fn define(&mut self, symbols: &Symbols<'_>) {
-        for name in &symbols.defined {
-            let Some(symbol) = self.numbers.get(name).copied() else {
-                continue;
-            };
-            if !symbols.common.contains(name) {
-                self.set(symbol, SymbolState::Defined);
-            } else if self.states[symbol] != SymbolState::Defined {
-                self.set(symbol, SymbolState::Common);
+        for defined in &symbols.defined {
+            for name in referred_as(defined) {
+                let Some(symbol) = self.numbers.get(name).copied() else {
+                    continue;
+                };
+                if !symbols.common.contains(defined) {
+                    self.set(symbol, SymbolState::Defined);
+                } else if self.states[symbol] != SymbolState::Defined {
+                    self.set(symbol, SymbolState::Common);
+                }
             }
         }
     }
@@ -258,6 +303,12 @@ impl<'a> HostSearch<'a> {
     /// which was needed before.
     fn is_undefined(&self, symbol: usize) -> bool {
         self.states[symbol] == SymbolState::Undefined && self.referred[symbol] == ReferredBy::Files
+    }
+
+    /// Tells whether a shared library that stays in the link defines the symbol, needed or not.
+    fn may_define(&self, symbol: usize) -> bool {
+        let is_open = [SymbolState::Unknown, SymbolState::Undefined].contains(&self.states[symbol]);
+        is_open && self.referred[symbol] < ReferredBy::Hidden
     }
 
     /// Loads a unit, and returns the symbols that it needs.
@@ -280,14 +331,19 @@ impl<'a> HostSearch<'a> {
     fn want_for_library<E>(
         &mut self,
         library: usize,
-        takes: impl Fn(&Self, usize) -> bool,
+        takes: impl Fn(&Self, usize, DefinitionRank) -> bool,
         reader: &mut impl SymbolReader<E>,
     ) -> Vec<usize> {
         let mut needed = Vec::new();
         reader.library(library, &mut |symbols| {
+            let mut weak = symbols.weak.iter().peekable();
             for name in &symbols.defined {
+                let rank = match weak.next_if_eq(&name) {
+                    Some(_) => DefinitionRank::Weak,
+                    None => DefinitionRank::Strong,
+                };
                 let symbol = self.numbers.get(name).copied();
-                if let Some(symbol) = symbol.filter(|symbol| takes(self, *symbol)) {
+                if let Some(symbol) = symbol.filter(|symbol| takes(self, *symbol, rank)) {
                     self.set(symbol, SymbolState::Defined);
                 }
             }
@@ -337,9 +393,13 @@ impl HostSearch<'_> {
                                 self.load(unit, reader)?;
                             }
                         }
-                        SearchedContent::Library(library) if is_first => {
+                        SearchedContent::Library { number, as_needed } if is_first => {
                             has_loaded = true;
-                            self.want_for_library(library, Self::is_undefined, reader);
+                            let takes = |search: &Self, symbol, _| match as_needed {
+                                true => search.is_undefined(symbol),
+                                false => search.may_define(symbol),
+                            };
+                            self.want_for_library(number, takes, reader);
                         }
                         _ => {}
                     }
@@ -376,6 +436,36 @@ impl HostSearch<'_> {
         })
     }
 
+    /// Tells whether an archive is searched for a unit. Only a strong definition gives common storage its value.
+    fn is_wanted<E>(
+        &self,
+        unit: usize,
+        common: CommonStorage,
+        reader: &mut impl SymbolReader<E>,
+    ) -> Result<bool, E> {
+        let mut has_common = false;
+        for symbol in self.wanted_of(unit, common) {
+            if self.states[*symbol] != SymbolState::Common {
+                return Ok(true);
+            }
+            has_common = true;
+        }
+        if !has_common {
+            return Ok(false);
+        }
+        let mut has_value = false;
+        reader.unit(unit, &mut |symbols| {
+            let is_common = |name: &&&[u8]| {
+                let mut numbers = referred_as(name).filter_map(|name| self.numbers.get(name));
+                numbers.any(|symbol| self.states[*symbol] == SymbolState::Common)
+            };
+            let mut names = symbols.defined.iter().filter(is_common);
+            has_value =
+                names.any(|name| !symbols.weak.contains(name) && !symbols.common.contains(name));
+        })?;
+        Ok(has_value)
+    }
+
     /// Searches an archive until nothing is found, and tells whether a unit was loaded.
     fn search<E>(
         &mut self,
@@ -395,7 +485,7 @@ impl HostSearch<'_> {
             };
             possible.remove(&unit);
             next = unit + 1;
-            if !self.loaded[unit] && self.wanted_of(unit, common).next().is_some() {
+            if !self.loaded[unit] && self.is_wanted(unit, common, reader)? {
                 has_loaded = true;
                 let needed = self.load(unit, reader)?;
                 // Its common storage may get a value from a member of the same archive.
@@ -420,6 +510,7 @@ impl HostSearch<'_> {
     fn match_up<E>(
         &mut self,
         files: &[SearchedFile],
+        common: CommonStorage,
         reader: &mut impl SymbolReader<E>,
     ) -> Result<(), E> {
         for file in files {
@@ -431,16 +522,16 @@ impl HostSearch<'_> {
                 }
                 SearchedContent::Searched(units) => {
                     for unit in units {
-                        self.offer(unit, reader)?;
+                        self.offer(unit, common, reader)?;
                     }
                 }
-                SearchedContent::Library(library) => {
+                SearchedContent::Library { number, .. } => {
                     // It comes before archives whose members nobody needed yet.
-                    let takes = |search: &Self, symbol: usize| match search.states[symbol] {
+                    let takes = |search: &Self, symbol: usize, _| match search.states[symbol] {
                         SymbolState::Unknown | SymbolState::Lazy(_) => true,
                         _ => search.is_undefined(symbol),
                     };
-                    let needed = self.want_for_library(library, takes, reader);
+                    let needed = self.want_for_library(number, takes, reader);
                     self.load_needed(needed, reader)?;
                 }
             }
@@ -449,18 +540,22 @@ impl HostSearch<'_> {
     }
 
     /// Loads a unit if one of its symbols is needed already.
-    fn offer<E>(&mut self, unit: usize, reader: &mut impl SymbolReader<E>) -> Result<(), E> {
+    fn offer<E>(
+        &mut self,
+        unit: usize,
+        common: CommonStorage,
+        reader: &mut impl SymbolReader<E>,
+    ) -> Result<(), E> {
         if self.loaded[unit] {
             return Ok(());
         }
+        if self.is_wanted(unit, common, reader)? {
+            return self.load_all(unit, reader);
+        }
         for place in 0..self.listed[unit].len() {
             let symbol = self.listed[unit][place];
-            match self.states[symbol] {
-                SymbolState::Unknown => self.set(symbol, SymbolState::Lazy(unit)),
-                SymbolState::Undefined | SymbolState::Common => {
-                    return self.load_all(unit, reader);
-                }
-                _ => {}
+            if self.states[symbol] == SymbolState::Unknown {
+                self.set(symbol, SymbolState::Lazy(unit));
             }
         }
         Ok(())
@@ -517,8 +612,9 @@ impl HostSearch<'_> {
                         self.offer_to_queue(unit, &mut queue);
                     }
                 }
-                SearchedContent::Library(library) => {
-                    let needed = self.want_for_library(library, Self::is_undefined, reader);
+                SearchedContent::Library { number, .. } => {
+                    let takes = |search: &Self, symbol, _| search.is_undefined(symbol);
+                    let needed = self.want_for_library(number, takes, reader);
                     self.queue(needed, &mut queue);
                 }
             }
@@ -627,15 +723,17 @@ impl HostSearch<'_> {
                         self.load(unit, reader)?;
                     }
                 }
-                SearchedContent::Library(library) => {
-                    // The first file with a strong definition counts, an archive or a shared library.
-                    let takes = |search: &Self, symbol: usize| {
+                SearchedContent::Library { number, .. } => {
+                    // The first file with a strong definition counts, an archive or a shared library. A weak definition of a
+                    // library counts less than one of an archive.
+                    let takes = |search: &Self, symbol: usize, rank| {
                         let first =
                             best[symbol].filter(|(rank, _)| *rank == DefinitionRank::Strong);
-                        first.is_none_or(|(_, first)| first >= end)
+                        rank == DefinitionRank::Strong
+                            && first.is_none_or(|(_, first)| first >= end)
                             && search.referred[symbol] < ReferredBy::Hidden
                     };
-                    self.want_for_library(library, takes, reader);
+                    self.want_for_library(number, takes, reader);
                 }
                 SearchedContent::Searched(units) => end = end.max(units.end),
             }

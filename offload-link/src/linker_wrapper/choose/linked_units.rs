@@ -155,10 +155,14 @@ impl<'a> HostUnits<'a> {
         let shared = self.libraries.values();
         let defined = defined.chain(shared.flat_map(|names| names.symbols().defined));
         let is_asked = search.depends_on_linker(defined) || !self.arguments.wrapped.is_empty();
+        let elf = |linker| SearchRules::Elf {
+            linker,
+            fortran_common: self.arguments.fortran_common,
+        };
         let rules = match self.arguments.family {
             Family::MinGw | Family::Coff => SearchRules::Coff,
-            Family::Gnu if is_asked => SearchRules::Elf(linker()),
-            Family::Gnu | Family::Darwin => SearchRules::Elf(ElfLinker::Unknown),
+            Family::Gnu if is_asked => elf(linker()),
+            Family::Gnu | Family::Darwin => elf(ElfLinker::Unknown),
         };
         let mut reader = UnitReader {
             of: self,
@@ -211,7 +215,10 @@ impl<'a> HostUnits<'a> {
             let units = start..start + file.units.len();
             start = units.end;
             let content = match file.kind {
-                FileKind::SharedObject => SearchedContent::Library(number),
+                FileKind::SharedObject => SearchedContent::Library {
+                    number,
+                    as_needed: self.arguments.is_as_needed(file.item),
+                },
                 _ if always(file) => SearchedContent::Loaded(units),
                 // An archive that is named again has the same members.
                 _ => SearchedContent::Searched(known.entry(&file.path).or_insert(units).clone()),

@@ -27,9 +27,7 @@ pub(crate) fn symbols(blocks: &Blocks, unit: &Unit) -> Option<Names> {
 /// Returns the symbols of a shared library; `None` if they cannot be read.
 pub(crate) fn shared_symbols(blocks: &Blocks) -> Option<Names> {
     let data = blocks.apart();
-    let mut symbols = container::dynamic_symbols(&data, 0..blocks.size()).ok()?;
-    // To mold, a weak definition of a library counts less than one of an archive.
-    symbols.retain(|symbol| !symbol.defined || !symbol.weak);
+    let symbols = container::dynamic_symbols(&data, 0..blocks.size()).ok()?;
     Some(Names::of(&symbols))
 }
 

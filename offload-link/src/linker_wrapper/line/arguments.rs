@@ -76,6 +76,10 @@ pub(crate) struct Arguments {
     pub wrapped: Vec<OsString>,
     /// Ranges of items between `--start-group` and `--end-group`.
     pub groups: Vec<Range<usize>>,
+    /// `--fortran-common`.
+    pub fortran_common: bool,
+    /// State of `--as-needed`, if known, from the item with that index on.
+    pub as_needed: Vec<(usize, Option<bool>)>,
     pub relocatable: bool,
     /// The last `-fuse-ld=` or `--ld-path=`.
     pub chosen_linker: Option<OsString>,
@@ -261,6 +265,15 @@ impl Arguments {
             Family::Coff => Quoting::Windows,
             _ => Quoting::Gnu,
         }
+    }
+
+    /// Tells whether the linker drops the shared library of an item unless it defines what is undefined before it. Drivers may say
+    /// so first, as Debian's and Ubuntu's GCC do.
+    pub(crate) fn is_as_needed(&self, item: usize) -> bool {
+        let mut before = self.as_needed.iter().rev();
+        let last = before.find(|(start, _)| *start <= item);
+        let known = last.and_then(|(_, state)| *state);
+        known.unwrap_or(self.position == Position::Driver)
     }
 
     /// Returns the number of the group of an item: that of the first item in it.

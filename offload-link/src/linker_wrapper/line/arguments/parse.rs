@@ -147,6 +147,8 @@ impl Arguments {
             prefixes: Vec::new(),
             wrapped: Vec::new(),
             groups: Vec::new(),
+            fortran_common: false,
+            as_needed: Vec::new(),
             relocatable: false,
             chosen_linker: None,
             target: None,

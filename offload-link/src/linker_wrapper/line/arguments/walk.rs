@@ -44,6 +44,8 @@ struct State {
     whole: bool,
     only_static: bool,
     lazy: bool,
+    /// Nothing before the first option, as a driver may put one first.
+    as_needed: Option<bool>,
 }
 
 /// Stream of arguments: a driver's, or the linker's inside it.
@@ -407,6 +409,9 @@ impl Walk {
             Host::AllStatic => self.arguments.all_static = true,
             Host::StartLib => self.state.lazy = true,
             Host::EndLib => self.state.lazy = false,
+            Host::AsNeeded | Host::NoAsNeeded => self.as_needed(Some(id == Host::AsNeeded)),
+            Host::FortranCommon => self.arguments.fortran_common = true,
+            Host::NoFortranCommon => self.arguments.fortran_common = false,
             Host::PushState => self.saved.push(self.state),
             Host::PopState => {
                 let whole = self.state.whole;
@@ -414,6 +419,7 @@ impl Walk {
                 if self.state.whole != whole {
                     self.whole(self.state.whole);
                 }
+                self.as_needed(self.state.as_needed);
             }
             Host::StartGroup => self.group = Some(self.arguments.items.len()),
             Host::EndGroup => self.end_group(),
@@ -428,6 +434,12 @@ impl Walk {
         let group = self.group.take().map(|start| start..end);
         let group = group.filter(|group| !group.is_empty());
         self.arguments.groups.extend(group);
+    }
+
+    fn as_needed(&mut self, on: Option<bool>) {
+        self.state.as_needed = on;
+        let start = self.arguments.items.len();
+        self.arguments.as_needed.push((start, on));
     }
 
     fn whole(&mut self, on: bool) {
