@@ -1,6 +1,7 @@
 //! Device code of archive members: it is linked if the host linker loads the member, for whatever reason it does.
 
 use crate::linker_support::{self as support, Project};
+use crate::support::tool;
 use std::fs;
 use std::process::Command;
 use support::{linkers, program, region};
@@ -552,6 +553,63 @@ fn reports_device_code_of_files_that_only_the_host_linker_sees() {
             }
         }
     }
+}
+
+/// clang's `ld` keeps all shared libraries, and takes `s` from the first. This tool cannot know, because other drivers begin with
+/// `--as-needed`; then `libka.a` is searched for `s`.
+#[test]
+fn reports_a_member_that_the_linker_loads_in_the_place_of_another() {
+    let (Some(project), Some(clang)) = (project(), tool("llvm22", &["clang"])) else {
+        return;
+    };
+    let other = "int f(void);\nint other(void) { return f(); }\n";
+    let main = "int s(void), other(void);\nint main(void) { return s() + other(); }\n";
+    let own = "int s(void) { return 0; }\n";
+    for (name, text) in [("m", main), ("other", other), ("api", own)] {
+        plain(&project, name, text, &[]);
+    }
+    run(project
+        .command(&project.clang)
+        .args(["-shared", "api.o", "-o", "libapi.so"]));
+    for (name, text) in [("ka", region("f") + own), ("kb", region("f"))] {
+        project.write(&format!("{name}.c"), text);
+        let source = format!("{name}.c");
+        let line = [
+            "-O1",
+            "-fPIC",
+            "-fopenmp",
+            "-fopenmp-targets=x86_64-pc-linux-gnu",
+            "-c",
+            &source,
+        ];
+        run(project.command(&clang).args(line));
+        project.archive(&format!("lib{name}.a"), &[&format!("{name}.o")]);
+    }
+    let library = format!("-L{}", project.runtime.display());
+    let mut link = project.command(env!("CARGO_BIN_EXE_offload-link"));
+    link.env("OFFLOAD_CC", &clang)
+        .args([
+            "-o",
+            "program",
+            "--report=text:report.txt",
+            "-fuse-ld=bfd",
+            "-L.",
+            "-lapi",
+            "m.o",
+        ])
+        .args([
+            "libka.a",
+            "other.o",
+            "libkb.a",
+            &library,
+            "-lomptarget",
+            "-lomp",
+        ]);
+    let output = link.output().unwrap();
+    let text = support::text(&output.stderr);
+    let message = "warning: program: has kernels without their device code (`__omp_offloading_";
+    assert!(output.status.success() && text.contains(message), "{text}");
+    assert!(text.contains("_f_l"), "{text}");
 }
 
 #[test]

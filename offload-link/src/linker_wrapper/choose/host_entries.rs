@@ -1,6 +1,6 @@
 //! Offload entries of the host objects in the link.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use offload_formats::format::offload_entry;
 use offload_formats::names::{LlvmRelease, OffloadKind};
@@ -14,6 +14,8 @@ use crate::linker_wrapper::line::arguments::Arguments;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostEntries {
     pub tables: Vec<EntrySection>,
+    /// Names of entries, of the objects that have a section of them.
+    pub names: BTreeSet<Vec<u8>>,
     /// Tells for each unit of the inputs whether it was read.
     pub units: Vec<bool>,
     /// An object needs the registration that only this tool makes.
@@ -87,10 +89,12 @@ impl HostEntries {
             };
             let HostSide {
                 entries,
+                names,
                 clang,
                 deferred,
                 hip,
             } = side;
+            found.names.extend(names);
             found.deferred |= deferred;
             for (name, defined) in hip {
                 *hip_names.entry(name).or_default() |= defined;

@@ -7,6 +7,7 @@ use offload_formats::format::bytes::{Cursor, ReadAt};
 use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};
 use offload_formats::names::{LlvmRelease, OffloadKind};
 use offload_formats::registration::NEEDS_OFFLOAD_LINK;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::linker_wrapper::error::LinkError;
@@ -70,6 +71,8 @@ pub(crate) struct EntrySection {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostSide {
     pub entries: Vec<EntrySection>,
+    /// Names of the entries, where an ELF object has a section of them.
+    pub names: BTreeSet<Vec<u8>>,
     /// Release of clang in `.comment`.
     pub clang: Option<u32>,
     /// Set if it needs the registration by this tool.
@@ -82,7 +85,13 @@ pub(crate) struct HostSide {
 pub(crate) const HIP_NAMES: [&str; 2] = ["__hip_fatbin", "__hip_gpubin_handle"];
 
 /// Section with the names of entries, which compilers write since LLVM 20.
-const NAMES_SINCE_20: &str = ".llvm.rodata.offloading";
+pub(crate) const NAMES_SINCE_20: &str = ".llvm.rodata.offloading";
+
+/// Returns the names in such a section.
+pub(crate) fn entry_names(section: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    let names = section.split(|byte| *byte == 0);
+    names.filter(|name| !name.is_empty()).map(<[u8]>::to_vec)
+}
 
 /// Reads the host side of a unit; `None` if it cannot be read.
 pub(crate) fn host_side(blocks: &Blocks, unit: &Unit) -> Option<HostSide> {
@@ -234,8 +243,12 @@ fn of_elf<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<HostSide, Elf
     let names = elf.names()?;
     let mut found = HostSide::default();
     for section in elf.sections().skip(1) {
-        if names.of(&section)? == b".comment" {
-            found.clang = clang_release(elf.content(&section)?);
+        match names.of(&section)? {
+            b".comment" => found.clang = clang_release(elf.content(&section)?),
+            name if name == NAMES_SINCE_20.as_bytes() => {
+                found.names.extend(entry_names(elf.content(&section)?));
+            }
+            _ => {}
         }
     }
     let symbols = elf.symbols(SymbolTable::All)?;
