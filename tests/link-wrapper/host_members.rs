@@ -555,6 +555,22 @@ fn reports_device_code_of_files_that_only_the_host_linker_sees() {
     }
 }
 
+#[test]
+fn leaves_no_report_of_an_earlier_link() {
+    let Some(project) = project() else { return };
+    plain(&project, "main", "int main(void) { return 0; }\n", &[]);
+    for (format, expected) in [("json", "\"images\": []"), ("text", "")] {
+        project.write("report", "of an earlier link");
+        let mut link = project.command(env!("CARGO_BIN_EXE_offload-link"));
+        run(link.args(["main.o", &format!("--report={format}:report")]));
+        let report = project.read("report");
+        assert!(
+            report.contains(expected) && !report.contains("earlier"),
+            "{report}"
+        );
+    }
+}
+
 /// clang's `ld` keeps all shared libraries, and takes `s` from the first. This tool cannot know, because other drivers begin with
 /// `--as-needed`; then `libka.a` is searched for `s`.
 #[test]

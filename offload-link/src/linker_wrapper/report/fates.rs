@@ -198,6 +198,14 @@ impl Report {
             Some(path) => write_beside(&path, text.as_bytes()),
         }
     }
+
+    /// Writes this report where `request` names a file, which may have that of an earlier link.
+    pub(crate) fn replace(&self, request: &OsStr) -> Result<(), LinkError> {
+        match parse_request(request)? {
+            (_, Some(_)) => self.deliver(request),
+            (_, None) => Ok(()),
+        }
+    }
 }
 
 /// Parses `text`, `json`, `text:FILE`, `json:FILE` or `FILE`, which gets the text. Returns true for JSON, and the file.

@@ -14,6 +14,7 @@ use crate::linker_wrapper::installed::{self, rpath_folders};
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
 use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::plan::runtime;
+use crate::linker_wrapper::report::fates::Report;
 use crate::linker_wrapper::report::trace::Trace;
 use crate::linker_wrapper::run::link::Link;
 use crate::linker_wrapper::run::{host_linker, questions, unseen};
@@ -155,6 +156,11 @@ impl HostLink<'_> {
         if arguments.compiles {
             let command = self.linker.args(arguments.given());
             return host_linker::become_or_run(&command, quoting);
+        }
+        if let (Some(request), false) =
+            (&arguments.options.report, self.nested || arguments.no_link)
+        {
+            Report::default().replace(request)?;
         }
         if arguments.options.emit_fatbin_only {
             return Ok(0); // nothing to write, as in LLVM's tool
