@@ -241,8 +241,12 @@ impl RandomLink {
             text += ".globl _start\n_start: nop\n";
         }
         for symbol in &defined {
-            let binding = ["globl", "globl", "globl", "weak"][random.below(4) as usize];
-            text += &format!(".{binding} {symbol}\n{symbol}: .quad 1\n");
+            let binding = ["globl", "globl", "globl", "weak", "comm"][random.below(5) as usize];
+            text += &match (binding, objects.format) {
+                ("comm", Format::Elf) => format!(".comm {symbol},8,8\n"),
+                ("comm", Format::Coff) => format!(".comm {symbol},8,3\n"),
+                _ => format!(".{binding} {symbol}\n{symbol}: .quad 1\n"),
+            };
         }
         text += ".data\n";
         for symbol in Self::some(random, if is_main { 3 } else { 2 }) {

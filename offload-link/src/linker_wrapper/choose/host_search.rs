@@ -69,8 +69,22 @@ enum SymbolState {
     Lazy(usize),
     /// Undefined, and a unit that will be loaded was chosen for it.
     Queued,
+    /// Defined weakly, which common storage replaces.
+    Weak,
     Common,
     Defined,
+}
+
+impl SymbolState {
+    /// Returns the rank of a definition; those with a higher one replace it.
+    fn rank(self) -> u8 {
+        match self {
+            Self::Unknown | Self::Undefined | Self::Lazy(_) | Self::Queued => 0,
+            Self::Weak => 1,
+            Self::Common => 2,
+            Self::Defined => 3,
+        }
+    }
 }
 
 /// Origin of the references to a symbol.
@@ -98,6 +112,8 @@ pub(super) struct HostSearch<'a> {
     /// Symbols that are undefined or common.
     wanted: BTreeSet<usize>,
     loaded: Vec<bool>,
+    /// State of a symbol with a weak definition.
+    weak: SymbolState,
     /// Set when a loaded unit is LTO code.
     has_lto: bool,
 }
@@ -146,6 +162,7 @@ impl<'a> HostSearch<'a> {
             states: Vec::new(),
             referred: Vec::new(),
             wanted: BTreeSet::new(),
+            weak: SymbolState::Weak,
             has_lto: false,
         };
         for (unit, names) in listed.into_iter().enumerate() {
@@ -207,6 +224,7 @@ impl<'a> HostSearch<'a> {
                 fortran_common,
             } => self.run_elf(linker, fortran_common, files, &roots, reader)?,
             SearchRules::Coff => {
+                self.weak = SymbolState::Defined;
                 let queue = self.queue_up(files, reader)?;
                 self.load_queued(queue, reader)?;
                 let needed = self.want_last(&roots);
@@ -238,7 +256,10 @@ impl<'a> HostSearch<'a> {
                 let files: Vec<_> = files.iter().cloned().map(SearchedFile::kept).collect();
                 self.go_through(&files, CommonStorage::IsDefined, reader)
             }
-            ElfLinker::Mold => self.choose(files, reader),
+            ElfLinker::Mold => {
+                self.weak = SymbolState::Defined;
+                self.choose(files, reader)
+            }
             ElfLinker::Lld | ElfLinker::Unknown => {
                 let common = match fortran_common || linker == ElfLinker::Unknown {
                     true => CommonStorage::NeedsValue,
@@ -285,15 +306,20 @@ impl<'a> HostSearch<'a> {
     }
 
     fn define(&mut self, symbols: &Symbols<'_>) {
+        let mut weak = symbols.weak.iter().peekable();
         for defined in &symbols.defined {
+            let is_weak = weak.next_if_eq(&defined).is_some();
             for name in referred_as(defined) {
                 let Some(symbol) = self.numbers.get(name).copied() else {
                     continue;
                 };
-                if !symbols.common.contains(defined) {
-                    self.set(symbol, SymbolState::Defined);
-                } else if self.states[symbol] != SymbolState::Defined {
-                    self.set(symbol, SymbolState::Common);
+                let state = match is_weak {
+                    true => self.weak,
+                    false if symbols.common.contains(defined) => SymbolState::Common,
+                    false => SymbolState::Defined,
+                };
+                if state.rank() >= self.states[symbol].rank() {
+                    self.set(symbol, state);
                 }
             }
         }
