@@ -126,8 +126,8 @@ pub(super) enum SearchRules {
         /// Set by lld's option of that name.
         fortran_common: bool,
     },
-    /// lld's for Windows.
-    Coff,
+    /// lld's for Windows. GNU ld for MinGW also gives common storage its value.
+    Coff(CommonStorage),
 }
 
 impl SearchRules {
@@ -223,9 +223,9 @@ impl<'a> HostSearch<'a> {
                 linker,
                 fortran_common,
             } => self.run_elf(linker, fortran_common, files, &roots, reader)?,
-            SearchRules::Coff => {
+            SearchRules::Coff(common) => {
                 self.weak = SymbolState::Defined;
-                let queue = self.queue_up(files, reader)?;
+                let queue = self.queue_up(files, common, reader)?;
                 self.load_queued(queue, reader)?;
                 let needed = self.want_last(&roots);
                 let mut queue = VecDeque::new();
@@ -389,7 +389,7 @@ fn referred_as(name: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Role of common storage when an archive is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CommonStorage {
+pub(super) enum CommonStorage {
     /// A member that gives it a value is loaded.
     NeedsValue,
     IsDefined,
@@ -622,6 +622,7 @@ impl HostSearch<'_> {
     fn queue_up<E>(
         &mut self,
         files: &[SearchedFile],
+        common: CommonStorage,
         reader: &mut impl SymbolReader<E>,
     ) -> Result<VecDeque<usize>, E> {
         let mut queue = VecDeque::new();
@@ -635,7 +636,7 @@ impl HostSearch<'_> {
                 }
                 SearchedContent::Searched(units) => {
                     for unit in units {
-                        self.offer_to_queue(unit, &mut queue);
+                        self.offer_to_queue(unit, common, &mut queue);
                     }
                 }
                 SearchedContent::Library { number, .. } => {
@@ -674,16 +675,16 @@ impl HostSearch<'_> {
     }
 
     /// Queues a unit if one of its symbols is needed already.
-    fn offer_to_queue(&mut self, unit: usize, queue: &mut VecDeque<usize>) {
+    fn offer_to_queue(&mut self, unit: usize, common: CommonStorage, queue: &mut VecDeque<usize>) {
+        let wanted: Vec<usize> = self.wanted_of(unit, common).copied().collect();
+        for symbol in wanted {
+            self.set(symbol, SymbolState::Queued);
+            queue.push_back(unit);
+        }
         for place in 0..self.listed[unit].len() {
             let symbol = self.listed[unit][place];
-            match self.states[symbol] {
-                SymbolState::Unknown => self.set(symbol, SymbolState::Lazy(unit)),
-                SymbolState::Undefined | SymbolState::Common => {
-                    self.set(symbol, SymbolState::Queued);
-                    queue.push_back(unit);
-                }
-                _ => {}
+            if self.states[symbol] == SymbolState::Unknown {
+                self.set(symbol, SymbolState::Lazy(unit));
             }
         }
     }

@@ -17,7 +17,7 @@ use std::path::Path;
 use offload_formats::escape::terminal;
 
 use crate::linker_wrapper::choose::host_search::{
-    HostSearch, Roots, SearchRules, SearchedContent, SearchedFile, SymbolReader,
+    CommonStorage, HostSearch, Roots, SearchRules, SearchedContent, SearchedFile, SymbolReader,
 };
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::{FileKind, InputFile, Inputs, Unit, UnitKind};
@@ -160,7 +160,8 @@ impl<'a> HostUnits<'a> {
             fortran_common: self.arguments.fortran_common,
         };
         let rules = match self.arguments.family {
-            Family::MinGw | Family::Coff => SearchRules::Coff,
+            Family::MinGw => SearchRules::Coff(CommonStorage::NeedsValue),
+            Family::Coff => SearchRules::Coff(CommonStorage::IsDefined),
             Family::Gnu if is_asked => elf(linker()),
             Family::Gnu | Family::Darwin => elf(ElfLinker::Unknown),
         };
