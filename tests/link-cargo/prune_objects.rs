@@ -2,9 +2,11 @@
 //! the kept images as before.
 
 use crate::support::folder::Folder;
+use std::fs::File;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::prune::{cc, folder, printed, prune, pruned, size, unit, without_others};
 use crate::support::{program, run, tool};
@@ -379,6 +381,9 @@ fn prunes_folders() {
     std::fs::write(path("tree/text"), "text").unwrap();
     std::fs::write(path("tree/script"), "#!/bin/sh\n").unwrap();
     std::fs::set_permissions(path("tree/script"), PermissionsExt::from_mode(0o750)).unwrap();
+    let time = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    let script = File::options().write(true).open(path("tree/script"));
+    script.unwrap().set_modified(time).unwrap();
     symlink("bin/k", path("tree/link")).unwrap();
     symlink("nowhere", path("tree/dangling")).unwrap();
     // An object for 32 bits.
@@ -404,9 +409,31 @@ fn prunes_folders() {
     assert_eq!(read(&folder, "small/text"), b"text");
     let mode = |name: &str| path(name).metadata().unwrap().permissions().mode();
     assert_eq!(mode("small/script"), mode("tree/script"));
+    let copied = path("small/script").metadata().unwrap().modified();
+    assert_eq!(copied.unwrap(), time);
     let target = |name: &str| std::fs::read_link(path(name)).unwrap();
     assert_eq!(target("small/dangling"), Path::new("nowhere"));
     assert_eq!(target("small/link"), Path::new("bin/k"));
+    // Links of an earlier run would lead new files into the old folder.
+    let all = || ["tree/one.hipfb", "small/one.hipfb"].map(|name| read(&folder, name));
+    let before = all();
+    std::fs::remove_file(path("small/one.hipfb")).unwrap();
+    symlink("../tree/one.hipfb", path("small/one.hipfb")).unwrap();
+    let output = prune(&folder, &["--keep=gfx1100", "-r", "tree", "-o", "small"]);
+    assert_eq!(
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap()
+        ),
+        (
+            Some(1),
+            "error: small: the new folder is not empty\nhint: remove it, or name another one\n"
+                .to_owned()
+        )
+    );
+    assert!(all() == [before[0].clone(), before[0].clone()]);
+    std::fs::remove_file(path("small/one.hipfb")).unwrap();
+    folder.write("small/one.hipfb", &before[1]);
     // In place, with one file that has other targets: it stays, and is an error.
     let other = unit(4);
     let other = other

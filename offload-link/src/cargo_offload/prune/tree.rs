@@ -1,7 +1,7 @@
 //! A folder that is pruned into another one: its subfolders and links, and the places of its files.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, FileTimes};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -31,12 +31,17 @@ impl PrunedTree<'_> {
     ///
     /// # Errors
     ///
-    /// Fails if the new folder is in the old one, or something cannot be created.
+    /// Fails if the new folder is in the old one or not empty, or something cannot be created. Links of an earlier run would lead
+    /// new files out of the folder.
     pub(super) fn prepare(&self) -> Result<(), CargoOffloadError> {
         let inside = is_inside(self.to, self.from)
             .map_err(|error| CargoOffloadError::of(self.to, &error))?;
         if inside {
             let text = "the new folder is inside of the old one";
+            return Err(CargoOffloadError::of(self.to, text));
+        }
+        if fs::read_dir(self.to).is_ok_and(|mut entries| entries.next().is_some()) {
+            let text = "the new folder is not empty\nhint: remove it, or name another one";
             return Err(CargoOffloadError::of(self.to, text));
         }
         self.folder(self.from)
@@ -76,18 +81,18 @@ impl PrunedTree<'_> {
 }
 
 fn copy_link(link: &Path, new: &Path) -> io::Result<()> {
-    let target = fs::read_link(link)?;
-    match fs::read_link(new) {
-        Ok(old) if old == target => Ok(()),
-        _ => symlink(target, new),
-    }
+    symlink(fs::read_link(link)?, new)
 }
 
-/// Copies a file that is not pruned.
+/// Copies a file that is not pruned. Its times stay: Python compares those of sources with compiled files.
 pub(super) fn copy_file(from: &Path, to: &Path) -> Result<(), CargoOffloadError> {
     let old = Opened::open(from).map_err(|error| CargoOffloadError::of(from, &error))?;
     let made = new_file::create(to)?;
-    io::copy(&mut &old, &mut made.file()).map_err(|error| CargoOffloadError::of(to, &error))?;
+    let copied = io::copy(&mut &old, &mut made.file()).and_then(|_| {
+        let times = FileTimes::new().set_modified(old.metadata()?.modified()?);
+        made.file().set_times(times)
+    });
+    copied.map_err(|error| CargoOffloadError::of(to, &error))?;
     new_file::finish(made, &Opened::new(from, old, None), to)
 }
 
