@@ -9,7 +9,7 @@ use crate::names::{EntryId, EntryKind, Processor, TargetId};
 /// | name | stands for |
 /// |---|---|
 /// | `gfx90a`, `sm_80` | the processor, with all settings of its features |
-/// | `gfx90a:xnack+` | images that this target ID can use |
+/// | `gfx90a:xnack+` | to keep: images that a GPU with this setting can use; to drop: images with this setting |
 /// | `gfx9`, `gfx11` | all processors of that major version, and their generic processors |
 /// | `gfx9-generic` | the generic processor |
 /// | `gfx10*`, `sm_9*` | names that start so |
@@ -124,7 +124,7 @@ impl PruneChoice {
                 is_named
                     || target_id.is_empty()
                     || !id.triple().is_amdgpu()
-                    || self.names.iter().any(|name| is_generic_of(target_id, name))
+                    || self.names.iter().any(|name| runs_on(target_id, name))
             }
         }
     }
@@ -158,10 +158,10 @@ impl PruneChoice {
             ChoiceMode::Recompress(_) => true,
             ChoiceMode::Drop => !is_named,
             ChoiceMode::Keep => {
-                let is_usable = |wanted: &String| {
-                    is_generic_of(arch, wanted) || may_run(arch, wanted, processors)
-                };
-                is_named || is_ptx || self.names.iter().any(is_usable)
+                let is_usable =
+                    |wanted: &String| runs_on(arch, wanted) || may_run(arch, wanted, processors);
+                let is_spirv = arch == "amdgcnspirv";
+                is_named || is_ptx || is_spirv || self.names.iter().any(is_usable)
             }
         }
     }
@@ -233,11 +233,11 @@ fn is_named(target_id: &str, name: &str) -> bool {
     let (Ok(id), Ok(wanted)) = (&id, TargetId::parse(name)) else {
         return target_id == name;
     };
-    // An image without a setting runs with either.
-    let fits = |(feature, on)| wanted.feature(feature) == Some(on);
+    // An image without a setting is for either, and is needed for the other one.
+    let has = |(feature, on)| id.feature(feature) == Some(on);
     id.processor() == wanted.processor()
         && wanted.features().next().is_some()
-        && id.features().all(fits)
+        && wanted.features().all(has)
 }
 
 /// Returns the major version in the name of one of AMD's processors: its digits without the last two, or those before
@@ -250,13 +250,24 @@ fn major(processor: &str) -> Option<&str> {
     }
 }
 
-/// Tells whether a target ID is the generic processor of the processor with that name.
-fn is_generic_of(target_id: &str, name: &str) -> bool {
-    let generic = TargetId::parse(target_id);
-    let generic = generic.as_ref().map_or(target_id, |id| id.processor());
-    let wanted = name.split(':').next().unwrap_or(name);
-    let family = Processor::find(wanted).and_then(Processor::family);
-    family == Some(generic)
+/// Tells whether a GPU of AMD for which a name stands runs images for a target ID: those for its processor or generic
+/// processor, unless they have another setting of a feature.
+fn runs_on(target_id: &str, name: &str) -> bool {
+    let Ok(id) = TargetId::parse(target_id) else {
+        return false;
+    };
+    let is_family = |processor: &Processor| processor.family() == Some(id.processor());
+    if let Some(start) = name.strip_suffix('*') {
+        let mut processors = Processor::all();
+        return processors
+            .any(|processor| processor.name().starts_with(start) && is_family(processor));
+    }
+    let Ok(wanted) = TargetId::parse(name) else {
+        return false;
+    };
+    let is_open = |(feature, on): (&str, bool)| id.feature(feature) != Some(!on);
+    let is_generic = || Processor::find(wanted.processor()).is_some_and(is_family);
+    wanted.features().all(is_open) && (id.processor() == wanted.processor() || is_generic())
 }
 
 /// Tells whether the driver may choose a cubin for a GPU of the processor `wanted`: the newest of the same major and no
@@ -312,9 +323,11 @@ mod tests {
     fn names_processors_families_and_features() {
         for (target_id, name, expected) in [
             ("gfx90a:xnack+", "gfx90a", true),
-            ("gfx90a", "gfx90a:xnack+", true),
+            ("gfx90a", "gfx90a:xnack+", false),
             ("gfx90a:xnack-", "gfx90a:xnack+", false),
             ("gfx90a:xnack+", "gfx90a:xnack+", true),
+            ("gfx90a:sramecc+:xnack+", "gfx90a:xnack+", true),
+            ("gfx90a:xnack+", "gfx90a:sramecc+:xnack+", false),
             ("gfx908", "gfx9", true),
             ("gfx90a", "gfx9", true),
             ("gfx1030", "gfx9", false),
@@ -392,10 +405,44 @@ mod tests {
             ("hipv4-amdgcn-amd-amdhsa--gfx11-generic", "gfx1100", true),
             ("hipv4-spirv64-amd-amdhsa--amdgcnspirv", "gfx1100", true),
             ("hipv4-amdgcn-amd-amdhsa--gfx1030", "gfx1100", false),
+            ("hipv4-amdgcn-amd-amdhsa--gfx9-4-generic", "gfx94*", true),
+            ("hipv4-amdgcn-amd-amdhsa--gfx11-generic", "gfx110*", true),
+            ("hipv4-amdgcn-amd-amdhsa--gfx11-generic", "gfx10*", false),
+            // What is not set may be on or off.
+            ("hipv4-amdgcn-amd-amdhsa--gfx90a", "gfx90a:xnack+", true),
+            (
+                "hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack+",
+                "gfx90a:xnack+",
+                true,
+            ),
+            (
+                "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+",
+                "gfx90a:sramecc-:xnack+",
+                true,
+            ),
+            (
+                "hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-",
+                "gfx90a:xnack+",
+                false,
+            ),
+            (
+                "hipv4-amdgcn-amd-amdhsa--gfx9-4-generic:xnack-",
+                "gfx942:xnack+",
+                false,
+            ),
         ] {
             assert_eq!(keep(name).keeps_entry(id), expected, "{id} {name}");
         }
-        let drop = PruneChoice::drop(vec!["gfx1030".to_owned()], PtxChoice::Keep);
+        for arch in ["gfx1100", "gfx11-generic", "amdgcnspirv"] {
+            assert!(
+                keep("gfx1100").keeps_binary_entry(arch, false, &[]),
+                "{arch}"
+            );
+        }
+        let drop = |name: &str| PruneChoice::drop(vec![name.to_owned()], PtxChoice::Keep);
+        // GPUs with xnack off need it.
+        assert!(drop("gfx90a:xnack+").keeps_entry("hip-amdgcn-amd-amdhsa--gfx90a"));
+        let drop = drop("gfx1030");
         assert!(!drop.keeps_entry("hip-amdgcn-amd-amdhsa--gfx1030"));
         assert!(drop.keeps_entry("hip-amdgcn-amd-amdhsa--gfx1031"));
     }
