@@ -45,13 +45,28 @@ for one, two in zip(old.infolist(), new.infolist(), strict=True):
         changed.append(one.filename)
         assert two.file_size < one.file_size or one.filename.endswith('RECORD')
 print(changed)
-rows = list(csv.reader(io.TextIOWrapper(new.open('pkg-1.0.dist-info/RECORD'), 'utf-8')))
+rows = list(csv.reader(io.TextIOWrapper(new.open('pkg-1.0.dist-info/RECORD'), 'utf-8-sig')))
 assert [row[0] for row in rows] == [name for name in new.namelist()], rows
 for name, record, size in rows[:-1]:
     kind, expected = record.split('=', 1)
     digest = base64.urlsafe_b64encode(hashlib.new(kind, new.read(name)).digest()).rstrip(b'=').decode()
     assert (digest, int(size)) == (expected, len(new.read(name))), name
 assert rows[-1] == ['pkg-1.0.dist-info/RECORD', '', '']
+";
+
+/// Writes the wheel again, with a mark at the start of `RECORD` and all of its fields in quotes.
+const QUOTE: &str = "
+import csv, io, sys, zipfile
+old = zipfile.ZipFile(sys.argv[1])
+with zipfile.ZipFile('quoted.whl', 'w') as out:
+    out.comment = old.comment
+    for info in old.infolist():
+        data = old.read(info)
+        if info.filename.endswith('RECORD'):
+            text = io.StringIO()
+            csv.writer(text, quoting=csv.QUOTE_ALL).writerows(csv.reader(io.StringIO(data.decode())))
+            data = text.getvalue().encode('utf-8-sig')
+        out.writestr(info, data)
 ";
 
 const WHEEL: &str = "pkg-1.0-py3-none-any.whl";
@@ -85,6 +100,14 @@ fn prunes_wheels_that_pip_installs() {
     );
     // Ten images of 300 KB, which do not compress.
     assert!(size(&folder, &small) + 10 * 300_000 - 65_536 < size(&folder, WHEEL));
+    // A `RECORD` in another form of CSV.
+    python(&folder, &["-c", QUOTE, WHEEL]).unwrap();
+    let quoted = pruned(&folder, &["--keep=gfx1100", "quoted.whl", "-o", "new.whl"]);
+    assert!(
+        quoted.contains("kept     gfx1100        5 images"),
+        "{quoted}"
+    );
+    python(&folder, &["-c", CHECK, "quoted.whl", "new.whl"]).unwrap();
     let twice = pruned(&folder, &["--keep=gfx1100", "--in-place", &small]);
     assert!(twice.contains("(100 %)"), "{twice}");
     if python(

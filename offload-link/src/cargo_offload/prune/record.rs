@@ -15,14 +15,20 @@ pub(super) struct WheelRecord {
 
 /// A line, which is written unchanged unless it gets a new hash.
 struct RecordLine {
-    /// Path of the file.
+    /// Path of the file, as members of the wheel are named.
     path: Vec<u8>,
-    /// The first field as written, perhaps in quotes.
+    /// Name and value of the hash; may be empty.
+    hash: Vec<u8>,
+    has_size: bool,
+    /// The first field as written, perhaps after a byte order mark or in quotes.
     written_path: Vec<u8>,
-    /// Everything after the first field, without the end of the line.
+    /// Everything after the first field as written, without the end of the line.
     fields: Vec<u8>,
     end: &'static [u8],
 }
+
+/// The mark of UTF-8 with which some programs begin the file.
+const MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl WheelRecord {
     pub(super) fn parse(text: &[u8]) -> Self {
@@ -35,21 +41,17 @@ impl WheelRecord {
     /// Returns the name of the hash of a file; `None` if the file is not listed or has no hash.
     pub(super) fn algorithm(&self, path: &[u8]) -> Option<&[u8]> {
         let line = self.lines.iter().find(|line| line.path == path)?;
-        let hash = line.fields.strip_prefix(b",")?;
-        let mut parts = hash.split(|byte| *byte == b'=');
-        parts
-            .next()
-            .filter(|name| !name.is_empty() && !name.starts_with(b","))
+        let mut parts = line.hash.split(|byte| *byte == b'=');
+        parts.next().filter(|name| !name.is_empty())
     }
 
     /// Changes the hash and the size of a file, if the line has them.
     pub(super) fn change(&mut self, path: &[u8], hash: &str, size: u64) {
         let lines = self.lines.iter_mut();
         for line in lines.filter(|line| line.path == path) {
-            let has_size = line.fields.rsplit(|byte| *byte == b',').next();
-            let size = match has_size {
-                Some([]) | None => String::new(),
-                _ => size.to_string(),
+            let size = match line.has_size {
+                true => size.to_string(),
+                false => String::new(),
             };
             line.fields = format!(",{hash},{size}").into_bytes();
         }
@@ -69,41 +71,46 @@ impl RecordLine {
             [line @ .., b'\n'] => (line, b"\n"),
             line => (line, b""),
         };
-        let (path, length) = match line {
-            [b'"', quoted @ ..] => quoted_path(quoted),
-            _ => {
-                let length = line.iter().position(|byte| *byte == b',');
-                let length = length.unwrap_or(line.len());
-                (line[..length].to_vec(), length)
-            }
-        };
+        let (mut path, fields) = field(line.strip_prefix(MARK).unwrap_or(line));
+        while path.starts_with(b"./") {
+            path.drain(..2);
+        }
+        let (hash, others) = field(fields.strip_prefix(b",").unwrap_or_default());
+        let (size, _) = field(others.strip_prefix(b",").unwrap_or_default());
         Self {
             path,
-            written_path: line[..length].to_vec(),
-            fields: line[length..].to_vec(),
+            hash,
+            has_size: !size.is_empty(),
+            written_path: line[..line.len() - fields.len()].to_vec(),
+            fields: fields.to_vec(),
             end,
         }
     }
 }
 
-/// Returns the path in a field after its first quote, and the size of the field with quotes.
-fn quoted_path(quoted: &[u8]) -> (Vec<u8>, usize) {
-    let (mut path, mut index) = (Vec::new(), 0);
-    while let Some(byte) = quoted.get(index) {
-        match (byte, quoted.get(index + 1)) {
-            (b'"', Some(b'"')) => {
-                path.push(b'"');
-                index += 2;
+/// Returns the value of the first field, and everything after the field.
+fn field(text: &[u8]) -> (Vec<u8>, &[u8]) {
+    let [b'"', quoted @ ..] = text else {
+        let length = text.iter().position(|byte| *byte == b',');
+        let (field, others) = text.split_at(length.unwrap_or(text.len()));
+        return (field.to_vec(), others);
+    };
+    let (mut value, mut others) = (Vec::new(), quoted);
+    loop {
+        match others {
+            [b'"', b'"', after @ ..] => {
+                value.push(b'"');
+                others = after;
             }
-            (b'"', _) => return (path, index + 2),
-            _ => {
-                path.push(*byte);
-                index += 1;
+            // Also without a second quote.
+            [b'"', after @ ..] => return (value, after),
+            [] => return (value, others),
+            [byte, after @ ..] => {
+                value.push(*byte);
+                others = after;
             }
         }
     }
-    // Without a second quote.
-    (path, quoted.len() + 1)
 }
 
 /// Returns the hash of a content as `RECORD` has it: `sha256=…`; `None` for an unknown hash.
@@ -153,6 +160,24 @@ mod tests {
             record.to_bytes(),
             b"a/k.so,sha256=AAA,12\r\n\"b,\"\"c\"\"\",sha512=new,7\nnone,,\nk.dist-info/RECORD,,"
         );
+    }
+
+    #[test]
+    fn reads_what_csv_readers_read() {
+        let line = b"\xef\xbb\xbf\"./p,k\",\"sha256=AAA\",\"12\"\n";
+        for (text, new) in [
+            (&line[..], &b"\xef\xbb\xbf\"./p,k\",sha256=new,7\n"[..]),
+            (b"\"p,k\",\"sha256=AAA\",\"\"", b"\"p,k\",sha256=new,"),
+        ] {
+            let mut record = WheelRecord::parse(text);
+            assert_eq!(record.to_bytes(), text);
+            assert_eq!(record.algorithm(b"p,k"), Some(&b"sha256"[..]));
+            record.change(b"p,k", "sha256=new", 7);
+            assert_eq!(record.to_bytes(), new);
+        }
+        let record = WheelRecord::parse(b"\"p\",\"\",\"\"\n\"q");
+        assert_eq!(record.algorithm(b"p"), None);
+        assert_eq!(record.to_bytes(), b"\"p\",\"\",\"\"\n\"q");
     }
 
     /// Vectors of RFC 4648, section 10, without padding, and of FIPS 180-2, appendix B.1.
