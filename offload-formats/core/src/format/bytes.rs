@@ -203,22 +203,30 @@ impl<'d, R: ReadAt<'d>> Cursor<'d, R> {
         Ok(())
     }
 
-    /// Returns the offset of the first byte that is not zero, or the end. Reads `first` bytes, then larger parts. A part
-    /// that cannot be read counts as such a byte.
+    /// Returns the offset of the first byte that is not zero, or the end. Reads `first` bytes, then larger parts, which no
+    /// cache keeps. A part that cannot be read counts as such a byte.
     pub(crate) fn after_zeros(mut self, first: u64) -> u64 {
-        const PART: u64 = 0x1000;
-        let mut size = first;
-        while self.position < self.end {
-            let start = self.position;
-            let Ok(bytes) = self.read(size.min(self.end - start), "padding") else {
+        /// Sizes of the first part and of the largest.
+        const PARTS: (usize, usize) = (0x1000, 0x1_0000);
+        let other = |bytes: &[u8]| bytes.iter().position(|byte| *byte != 0);
+        let start = self.position;
+        // What follows the zeros is read again.
+        let mut found = match self.read(first.min(self.end.saturating_sub(start)), "padding") {
+            Ok(bytes) => other(bytes),
+            Err(_) => return start,
+        };
+        let (mut start, mut buffer) = (start, Vec::new());
+        while found.is_none() && self.position < self.end {
+            start = self.position;
+            let left = usize::try_from(self.end - start).unwrap_or(usize::MAX);
+            let size = (buffer.len() * 2).clamp(PARTS.0, PARTS.1);
+            buffer.resize(size.min(left), 0);
+            if self.read_once(&mut buffer, "padding").is_err() {
                 return start;
-            };
-            if let Some(other) = bytes.iter().position(|byte| *byte != 0) {
-                return start + other as u64;
             }
-            size = PART;
+            found = other(&buffer);
         }
-        self.position
+        found.map_or(self.position, |other| start + other as u64)
     }
 
     /// Reads the next `size` bytes.

@@ -196,6 +196,7 @@ mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
 
+    use super::super::Cursor;
     use super::*;
 
     /// A source that counts its reads, and the bytes that they asked for.
@@ -318,5 +319,21 @@ mod tests {
         }
         assert_eq!(source.reads(), [(2, 3), (2, 3)]);
         assert_eq!(cache.read_once(&mut buffer, 8), None);
+    }
+
+    #[test]
+    fn keeps_no_zeros_after_the_first_bytes() {
+        let mut bytes = vec![0; 300_000];
+        let cache = &ReadCache::new(Counted::new(&bytes));
+        assert_eq!(Cursor::new(cache, 3..300_000).after_zeros(8), 300_000);
+        assert_eq!(Cursor::new(cache, 3..200_001).after_zeros(8), 200_001);
+        assert_eq!(cache.known.borrow().len(), 1);
+        for place in [0, 7, 8, 4103, 4104, 12_296, 299_999] {
+            bytes[place] = 1;
+            let cache = &ReadCache::new(Counted::new(&bytes));
+            let found = Cursor::new(cache, 0..300_000).after_zeros(8);
+            assert_eq!(found, place as u64);
+            bytes[place] = 0;
+        }
     }
 }
