@@ -829,6 +829,49 @@ fn adds_kernels_to_a_package() {
     assert!(own.join("script.rs").is_file());
 }
 
+#[test]
+fn leaves_a_package_as_it_is_if_kernels_cannot_be_added() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = "[package]\nname = \"p\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("Cargo.toml", package);
+    write("kernels", "notes");
+    let init = || {
+        cargo_offload(folder.path())
+            .args(["init", "--hip"])
+            .output()
+            .unwrap()
+    };
+    assert_eq!(init().status.code(), Some(1));
+    assert!(!folder.path().join("build.rs").exists());
+    let manifest = || std::fs::read_to_string(folder.path().join("Cargo.toml")).unwrap();
+    assert_eq!(manifest(), package);
+    std::fs::remove_file(folder.path().join("kernels")).unwrap();
+    // Tables in braces.
+    for (start, end, expected) in [
+        (
+            "",
+            "metadata = { docs = { rs = true } }\n",
+            "docs = { rs = true }\n",
+        ),
+        (
+            "build-dependencies = { cc = \"1\" }\n",
+            "",
+            "offload-build = ",
+        ),
+    ] {
+        write("Cargo.toml", &format!("{start}{package}{end}"));
+        let output = init();
+        assert!(output.status.success(), "{output:?}");
+        let after = manifest();
+        assert!(after.contains(expected), "{after}");
+        let document: toml_edit::DocumentMut = after.parse().unwrap();
+        assert_eq!(document["package"]["name"].as_str(), Some("p"), "{after}");
+        assert!(after.contains("[build-dependencies]\n"), "{after}");
+        assert!(after.contains("[package.metadata"), "{after}");
+    }
+}
+
 fn cargo_offload(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
     command

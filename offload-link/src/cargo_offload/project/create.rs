@@ -170,15 +170,23 @@ pub(crate) fn init(line: &InitLine, out: &mut impl Write) -> Result<(), CargoOff
         path => (path, text),
     });
     let files: Vec<_> = files.collect();
-    let mut kept = Vec::new();
+    let (mut kept, mut new) = (Vec::new(), Vec::new());
     for (path, text) in &files {
         match fs::symlink_metadata(path) {
             Ok(_) => kept.push(*path),
-            Err(problem) if is_absent(&problem) => write(Path::new(path), text)?,
+            Err(problem) if is_absent(&problem) => new.push((Path::new(*path), text)),
             Err(problem) => return Err(CargoOffloadError::of(Path::new(path), problem)),
         }
     }
-    manifest.write()?;
+    let mut files_to_write = new.iter();
+    let written = files_to_write.try_for_each(|(path, text)| write(path, text));
+    if let Err(error) = written.and_then(|()| manifest.write()) {
+        // Cargo would compile a new build script without its dependency.
+        for (path, _) in new {
+            _ = fs::remove_file(path);
+        }
+        return Err(error);
+    }
     let mut said = Vec::new();
     for (path, text) in &files {
         let verb = if kept.contains(path) {
@@ -398,8 +406,15 @@ impl Manifest {
     }
 }
 
-/// Returns a table below another, and creates it if it is missing; `None` if the key is not a table.
+/// Returns a table below another, and creates it if it is missing; `None` if the key is not a table. One in braces gets a
+/// heading.
 fn table<'t>(parent: &'t mut Table, name: &str) -> Option<&'t mut Table> {
+    if let Some(inline) = parent.get(name).and_then(Item::as_inline_table) {
+        // With a new key: the space after the old one would be in the heading.
+        let table = inline.clone().into_table();
+        parent.remove(name);
+        parent.insert(name, Item::Table(table));
+    }
     let item = parent
         .entry(name)
         .or_insert_with(|| Item::Table(Table::new()));
