@@ -340,6 +340,28 @@ fn compresses_the_images_of_a_cuda_program() {
 }
 
 #[test]
+fn passes_over_other_files_of_a_folder() {
+    let folder = folder();
+    std::fs::create_dir(folder.path("tree")).unwrap();
+    let plain = read(&folder, "plain");
+    folder.write("tree/k", &plain);
+    folder.write("tree/text", "text");
+    folder.write("tree/empty", "");
+    std::fs::copy("/bin/true", folder.path("tree/true")).unwrap();
+    let text = done(&folder, &["compress", "--in-place", "-r", "tree"]);
+    assert!(
+        text.starts_with("tree/k: ") && text.lines().count() == 1,
+        "{text}"
+    );
+    let text = done(&folder, &["decompress", "--in-place", "-r", "tree"]);
+    assert!(
+        text.starts_with("tree/k: ") && text.lines().count() == 1,
+        "{text}"
+    );
+    assert!(read(&folder, "tree/k") == plain);
+}
+
+#[test]
 fn refuses_what_it_cannot_do() {
     let folder = folder();
     folder.write("text", "text");
@@ -390,6 +412,11 @@ fn refuses_what_it_cannot_do() {
             &["compress", "plain", "-o=x", "--method=zlib", "--level=10"],
             1,
             "zlib has no level 10\nhint: its levels are 1 to 9",
+        ),
+        (
+            &["compress", "plain", "-o=x", "--method=lz4", "--level=9"],
+            1,
+            "lz4 has no levels\nhint: leave out --level",
         ),
         (
             &["compress", "text", "-o", "x"],

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use offload_formats::container::decompression_limit::DecompressionLimit;
-use offload_formats::container::prune::{FatbinRecompression, PruneChoice, Recompression, prune};
+use offload_formats::container::prune::{
+    FatbinRecompression, PruneChoice, PtxChoice, Recompression, prune,
+};
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::compressed_bundle::{
@@ -15,11 +17,11 @@ use offload_formats::format::magic::Magic;
 use serde::Serialize;
 
 use super::error::CargoOffloadError;
-use super::inputs::{InputLine, OpenInput};
+use super::inputs::{InputLine, OpenInput, Origin};
 use super::limit_option::LimitOption;
 use super::prune::write;
 use super::text::{self, NAME};
-use crate::{decompressed, files, json};
+use crate::{decompressed, files, json, say};
 
 /// Compresses images for HIP and CUDA: files of bundles and fat binaries, and those in programs and libraries.
 ///
@@ -108,6 +110,11 @@ impl CompressLine {
     /// Returns the compression that the options ask for.
     fn recompression(&self) -> Result<Recompression, CargoOffloadError> {
         let bundles = match self.method {
+            Some(MethodOption::Lz4) if self.level.is_some() => {
+                return Err(CargoOffloadError::new(
+                    "lz4 has no levels\nhint: leave out --level",
+                ));
+            }
             Some(MethodOption::Lz4) => match self.runtime {
                 None => None,
                 Some(runtime) => return Err(unread_method(runtime)),
@@ -207,7 +214,9 @@ fn recompress(
     let limit = options.limit.value()?;
     let mut files = Vec::new();
     let done = options.input.each(|input| {
-        let file = recompress_file(options, input, how, limit)?;
+        let Some(file) = recompress_file(options, input, how, limit)? else {
+            return Ok(());
+        };
         if !options.json {
             print(&file, out).map_err(CargoOffloadError::unwritten)?;
         }
@@ -221,24 +230,44 @@ fn recompress(
     done
 }
 
+/// Recompresses a file. `None` if it was found in a folder, and has no images or is of a kind that is not changed.
 fn recompress_file(
     options: &RecompressOptions,
     input: &OpenInput,
     how: Recompression,
     limit: DecompressionLimit,
-) -> Result<RecompressedFile, CargoOffloadError> {
+) -> Result<Option<RecompressedFile>, CargoOffloadError> {
     let name = input.name.as_path();
     let wrong = |problem: &dyn std::fmt::Display| CargoOffloadError::of(name, problem);
     let cache = ReadCache::new(input.reading.part(0..input.size));
-    if how == Recompression::Decompress && Magic::at(&cache, 0..input.size) == Magic::Elf {
-        return Err(wrong(
+    let is_searched = input.origin == Origin::Searched;
+    let refused = || {
+        wrong(
             &"decompressed images do not fit into a program, library or object\n\
             hint: `cargo offload extract` writes the images to files",
-        ));
+        )
+    };
+    let is_full =
+        how == Recompression::Decompress && Magic::at(&cache, 0..input.size) == Magic::Elf;
+    if is_full && !is_searched {
+        return Err(refused());
     }
-    let (choice, contents) = (PruneChoice::recompress(how), files::scratch());
-    let changed = prune(&cache, &choice, limit, &contents)
-        .map_err(|error| wrong(&decompressed::with_hint(&error)))?;
+    let choice = match is_full {
+        true => PruneChoice::drop(Vec::new(), PtxChoice::Keep),
+        false => PruneChoice::recompress(how),
+    };
+    let contents = files::scratch();
+    let changed = match prune(&cache, &choice, limit, &contents) {
+        Err(error) if is_searched && error.problem.is_without_images() => return Ok(None),
+        Err(error) if is_searched && error.problem.is_unsupported() => {
+            let text = format!("{}: {error}", terminal(name));
+            say::warning("cargo offload", &text);
+            return Ok(None);
+        }
+        _ if is_full => return Err(refused()),
+        Ok(changed) => changed,
+        Err(error) => return Err(wrong(&decompressed::with_hint(&error))),
+    };
     // Parsers take a failed read for the end of the file.
     files::check().map_err(CargoOffloadError::unread)?;
     // One of the two is given.
@@ -246,13 +275,13 @@ fn recompress_file(
     if options.output.is_some() || changed.counts.recompressed > 0 {
         write(input, &changed, &contents, output)?;
     }
-    Ok(RecompressedFile {
+    Ok(Some(RecompressedFile {
         file: input.name.to_string_lossy().into_owned(),
         output: output.to_string_lossy().into_owned(),
         old_size: input.size,
         new_size: changed.size,
         containers: changed.counts.recompressed,
-    })
+    }))
 }
 
 fn print(file: &RecompressedFile, out: &mut impl Write) -> io::Result<()> {
