@@ -1,11 +1,10 @@
 //! `--extract-all`: writes every image of a file to a file of its own.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::contents;
 use super::request::{From, Manner};
-use crate::llvm_tool::{LlvmToolError, Output, Sources};
+use crate::llvm_tool::{DistinctNames, LlvmToolError, Output, Sources};
 use crate::say::Warn;
 
 /// Returns the outputs in `folder`.
@@ -20,17 +19,13 @@ pub(super) fn plan(
     contents.warn_of_rest(warn);
     let stem = contents.name.file_name().unwrap_or("stdin".as_ref());
     let stem = stem.to_string_lossy();
-    let mut taken = BTreeSet::new();
+    let mut names = DistinctNames::default();
     let mut outputs = Vec::new();
     for bundle in &contents.bundles {
         for entry in &bundle.entries {
             // Names are like those of `llvm-objdump --offloading`.
             let name = harmless(&format!("{stem}.{}.{}", bundle.index, entry.id));
-            let names = (2..).map(|count| format!("{name}.{count}"));
-            let mut names = std::iter::once(name.clone()).chain(names);
-            let Some(name) = names.find(|name| taken.insert(name.clone())) else {
-                break;
-            };
+            let name = names.add(name, |name, count| format!("{name}.{}", count + 1));
             let pieces = entry.pieces(sources, bundle.member.as_deref())?;
             outputs.push(Output::plain(folder.join(name), pieces));
         }

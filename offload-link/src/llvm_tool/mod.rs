@@ -2,6 +2,7 @@
 //! pieces.
 
 pub(crate) mod compression;
+mod distinct_names;
 pub(crate) mod error;
 pub(crate) mod installation;
 pub(crate) mod output;
@@ -18,6 +19,7 @@ use crate::options::llvm::{Answer, Started, Table, Value};
 use crate::options::response_file::{self, Quoting};
 use crate::{files, platform, say};
 
+pub(crate) use distinct_names::DistinctNames;
 pub(crate) use error::LlvmToolError;
 pub(crate) use output::{Output, Style};
 pub(crate) use sources::Sources;

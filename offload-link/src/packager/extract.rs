@@ -1,6 +1,5 @@
 //! Extraction: the images that each `--image=` selects.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use offload_formats::container::archive::{self, Index, MemberPlan};
@@ -14,7 +13,7 @@ use super::image_argument::ImageArgument;
 use super::inputs::{self, PackedImage};
 use super::options::PackagerOptions;
 use super::pack::known_to;
-use crate::llvm_tool::{self, LlvmToolError, Output, Sources, Style};
+use crate::llvm_tool::{self, DistinctNames, LlvmToolError, Output, Sources, Style};
 use crate::platform;
 
 /// Returns the outputs with their images. `warn` reports warnings and notes.
@@ -184,17 +183,14 @@ fn to_archive(
 
 /// Makes names distinct: LLVM repeats them, here the second one gets a number.
 fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut distinct = DistinctNames::default();
     let names = names.map(|name| {
-        let count = counts.entry(name.clone()).or_default();
-        *count += 1;
-        match (*count, name.rsplit_once('.')) {
-            (1, _) => name,
-            (count, Some((stem, extension))) if !extension.contains('/') => {
-                format!("{stem}.{}.{extension}", count - 1)
+        distinct.add(name, |name, count| match name.rsplit_once('.') {
+            Some((stem, extension)) if !extension.contains('/') => {
+                format!("{stem}.{count}.{extension}")
             }
-            (count, _) => format!("{name}.{}", count - 1),
-        }
+            _ => format!("{name}.{count}"),
+        })
     });
     names.collect()
 }
@@ -209,6 +205,11 @@ mod tests {
         assert_eq!(
             distinct(names.into_iter()),
             ["a.o", "a.1.o", "b", "./d.x/b", "b.1", "a.2.o"]
+        );
+        let names = ["a.1.o", "a.o", "a.o", "a.1.o"].map(str::to_owned);
+        assert_eq!(
+            distinct(names.into_iter()),
+            ["a.1.o", "a.o", "a.2.o", "a.1.1.o"]
         );
         assert_eq!(
             harmless("in-../../x\0-gfx90a:xnack+.0.o"),
