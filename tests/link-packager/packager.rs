@@ -319,6 +319,10 @@ fn compresses_for_those_who_read_it() {
             "both",
             [folder.read("small"), folder.read("plain")].concat(),
         );
+        let json = folder.done(&["--list=json", "both"]).out;
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let unpacked = [0, 1].map(|index| json["images"][index]["unpacked"].clone());
+        assert_eq!(unpacked, [true, false]);
         folder.done(&["both", "--image=arch=a"]);
         for file in ["both-t-a.0.o", "both-t-a.1.o"] {
             assert!(folder.read(file) == folder.read("in.o"));
@@ -430,4 +434,9 @@ fn prints_and_packs_yaml() {
     }
     folder.done(&["-o", "again.bin", "--from-yaml=packed.yaml"]);
     assert!(folder.read("again.bin") == folder.read("packed.bin"));
+    // The mark with which some editors begin files, as yaml2obj reads it.
+    let marked = [&b"\xef\xbb\xbf"[..], &folder.read("packed.yaml")].concat();
+    folder.write("marked.yaml", marked);
+    folder.done(&["-o", "marked.bin", "--from-yaml=marked.yaml"]);
+    assert!(folder.read("marked.bin") == folder.read("packed.bin"));
 }

@@ -102,6 +102,7 @@ struct JsonImage {
     strings: Vec<(String, String)>,
     offset: u64,
     size: u64,
+    unpacked: bool,
 }
 
 fn json(input: &Path, nodes: &[Node]) -> String {
@@ -124,6 +125,7 @@ fn json(input: &Path, nodes: &[Node]) -> String {
                 .collect(),
             offset: entry.image.start,
             size: entry.image.end - entry.image.start,
+            unpacked: found.bytes.is_some(),
         }
     });
     crate::json::text(&JsonImages {

@@ -54,7 +54,8 @@ const DEPTH: usize = 16;
 /// Reads the only document, whose tag is `tag`.
 pub(super) fn read(text: &str, tag: &'static str) -> Result<Node, YamlError> {
     let mut reader = YamlReader {
-        rest: text,
+        // The mark of UTF-8 with which some editors begin files.
+        rest: text.strip_prefix('\u{feff}').unwrap_or(text),
         place: YamlPosition { line: 1, column: 1 },
     };
     reader.skip();
