@@ -306,6 +306,13 @@ fn explains_what_is_wrong_with_the_command_line() {
         error(&["--device-linker"]),
         "--device-linker: missing argument [OFF808]\n"
     );
+    // The tool appends options.
+    for option in ["-o", "-L", "-l"] {
+        assert_eq!(
+            error(&["a.o", option]),
+            format!("{option}: missing argument [OFF808]\n")
+        );
+    }
     assert_eq!(
         error(&["--device-linkr=x"]),
         "unknown option `--device-linkr=x` [OFF808]\nhint: did you mean `--device-linker`?\n"

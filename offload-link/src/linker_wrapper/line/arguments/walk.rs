@@ -129,14 +129,13 @@ impl Walk {
                 }
             }
         }
-        let linker = matches!(self.arguments.position, Position::Linker { .. });
         let incomplete = self
             .pending
             .iter()
             .flatten()
             .find(|(pending, _)| match pending {
                 Pending::Own(_) => true,
-                // Like LLVM's tool; a driver's own error is better.
+                // Options that we append would become the argument.
                 Pending::Host(
                     Host::Output
                     | Host::Library
@@ -144,7 +143,7 @@ impl Walk {
                     | Host::DefaultLibrary
                     | Host::LibraryDir
                     | Host::Rpath,
-                ) => linker,
+                ) => true,
                 Pending::Host(_) => false,
             });
         match incomplete.and_then(|(_, at)| tokens.get(*at)) {
