@@ -414,6 +414,17 @@ fn prunes_files_of_bundles() {
     assert_eq!(file["new_size"], size(&folder, "small"));
     // The old file is as it was.
     assert!(std::fs::read(folder.path("k.hipfb")).unwrap() == both);
+    // A target without images may be a mistake.
+    let output = prune(&folder, &["--drop=gfx999", "k.hipfb", "-o", "same"]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "cargo offload prune: warning: no image was removed: none is for gfx999\n"
+    );
+    // A file that has no images left is no error.
+    let all = ["--drop=gfx*", "--allow-empty", "--in-place", "k.hipfb"];
+    pruned(&folder, &all);
+    pruned(&folder, &["--keep=gfx1100", "--in-place", "k.hipfb"]);
 }
 
 #[test]

@@ -125,10 +125,12 @@ pub(super) fn run(line: &PruneLine, out: &mut impl Write) -> Result<(), CargoOff
         tree,
     };
     let mut reports = Vec::new();
+    let mut has_removed = false;
     let done = line.input.each(|input| {
         let Some(report) = pruner.file(input)? else {
             return Ok(());
         };
+        has_removed |= report.has_removed();
         if !line.json {
             report::print(&report, out).map_err(CargoOffloadError::unwritten)?;
         }
@@ -139,6 +141,13 @@ pub(super) fn run(line: &PruneLine, out: &mut impl Write) -> Result<(), CargoOff
         let files = reports;
         let document = PruneDocument { schema: 1, files };
         json::write(&document, out).map_err(CargoOffloadError::unwritten)?;
+    }
+    if done.is_ok() && !has_removed && !line.drop.is_empty() {
+        let text = format!(
+            "no image was removed: none is for {}",
+            terminal(&line.drop.join(", "))
+        );
+        say::warning("cargo offload prune", &text);
     }
     done
 }
@@ -276,7 +285,8 @@ impl Pruner<'_> {
     fn check(&self, name: &Path, counts: &PruneCounts) -> Result<(), CargoOffloadError> {
         // Parsers take a failed read for the end of the file.
         files::check().map_err(CargoOffloadError::unread)?;
-        if counts.kept.is_empty() && !self.line.allow_empty {
+        let removes_all = counts.kept.is_empty() && !counts.removed.is_empty();
+        if removes_all && !self.line.allow_empty {
             let targets: BTreeSet<&str> = counts.removed.keys().map(String::as_str).collect();
             let targets: Vec<&str> = targets.into_iter().collect();
             return Err(CargoOffloadError::of(

@@ -5,6 +5,9 @@ use offload_formats::names::{Processor, spelling};
 /// Checks a name that selects images. What is no processor but another spelling of one, or a product, would select none.
 pub(super) fn parse(text: &str) -> Result<String, String> {
     let processor = text.split(':').next().unwrap_or(text);
+    if processor.is_empty() {
+        return Err("expected a target such as gfx90a".to_owned());
+    }
     let is_known = Processor::find(&processor.replacen("compute_", "sm_", 1)).is_some();
     if is_known || text.ends_with('*') || is_well_formed(processor) {
         return Ok(text.to_owned());
@@ -54,6 +57,7 @@ mod tests {
         ] {
             assert_eq!(parse(text), Ok(text.to_owned()));
         }
+        assert!(parse("").is_err());
         for (text, meant) in [
             ("sm80", "sm_80"),
             ("90a", "sm_90a"),

@@ -64,6 +64,11 @@ impl PruneReport {
             left,
         }
     }
+
+    /// Tells whether the new file lacks an image.
+    pub(super) fn has_removed(&self) -> bool {
+        !self.removed.is_empty()
+    }
 }
 
 /// Prints a report for people.
