@@ -133,6 +133,19 @@ fn selects_images_by_number_target_and_kind() {
             .map(|path| path["out/".len()..][..1].parse().unwrap());
         assert_eq!(numbers.collect::<Vec<usize>>(), expected, "{arguments:?}");
     }
+    // Each argument must select something; what the others select is written.
+    let some = ["k", "-o", "some", "--target=gfx90a,gfx942", "--index=0,99"];
+    let output = extract(&folder, &some);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "error: k: no image matches --index 99, --target gfx942\n"
+    );
+    assert!(folder.path("some/0-gfx90a-xnack+.bin").is_file());
+    for unknown in ["--kind=HIP", "--target="] {
+        let output = extract(&folder, &["k", "-o", "none", unknown]);
+        assert_eq!(output.status.code(), Some(2), "{unknown}");
+    }
     let output = extract(&folder, &["k", "-o", "none", "--target=gfx906"]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
@@ -154,11 +167,22 @@ fn selects_images_by_kernel() {
         "void ns::scale<float>(float*)",
     ];
     for name in called {
-        let paths = extracted(
+        let paths = extracted(&folder, &["k.ptx", "-o", "out", "--kernel", name]);
+        assert_eq!(paths, ["out/0-compute_80.ptx"], "{name}");
+        let output = extract(
             &folder,
             &["k.ptx", "-o", "out", "--kernel=other", "--kernel", name],
         );
-        assert_eq!(paths, ["out/0-compute_80.ptx"], "{name}");
+        assert_eq!(
+            (
+                output.status.code(),
+                String::from_utf8(output.stderr).unwrap()
+            ),
+            (
+                Some(1),
+                "error: k.ptx: no image matches --kernel other\n".to_owned()
+            )
+        );
     }
     for name in ["scale", "ns::scale<int>"] {
         let output = extract(&folder, &["k.ptx", "-o", "none", "--kernel", name]);

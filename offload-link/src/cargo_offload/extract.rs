@@ -66,6 +66,7 @@ pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoO
         unpacker: ImageUnpacker::new(limit),
     };
     let (mut number, mut targets) = (0, BTreeSet::new());
+    let mut selected = Vec::new();
     for part in &found.parts {
         let source = plan
             .sources
@@ -75,6 +76,7 @@ pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoO
             if line.selection.selects(number, &placed, kernels.as_ref()) {
                 let path = line.out.join(file_name(number, digits, &placed));
                 plan.add(source, part, &placed, path)?;
+                selected.push((number, placed));
             }
             number += 1;
         }
@@ -89,6 +91,12 @@ pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoO
     for output in &plan.outputs {
         let path = terminal(output.path.as_path());
         writeln!(out, "{path}").map_err(CargoOffloadError::unwritten)?;
+    }
+    let missing = line.selection.without_images(&selected, kernels.as_ref());
+    if !missing.is_empty() {
+        let missing = terminal(&missing.join(", ")).to_string();
+        say::error("", &format_args!("{name}: no image matches {missing}"));
+        return Err(CargoOffloadError::reported());
     }
     match found.problems.is_empty() {
         true => Ok(()),

@@ -1,7 +1,9 @@
 //! The images that a command line selects.
 
+use std::fmt;
+
 use offload_formats::container::inventory::PlacedImage;
-use offload_formats::names::TargetId;
+use offload_formats::names::{OffloadKind, TargetId};
 
 use super::error::CargoOffloadError;
 use super::image_text;
@@ -18,7 +20,7 @@ pub(super) struct SelectionOptions {
     #[arg(long = "target", value_name = "TARGET", value_delimiter = ',', value_parser = target_name::parse)]
     targets: Vec<String>,
     /// Kind: hip, cuda, openmp or sycl.
-    #[arg(long = "kind", value_name = "KIND", value_delimiter = ',')]
+    #[arg(long = "kind", value_name = "KIND", value_delimiter = ',', value_parser = kind)]
     kinds: Vec<String>,
     /// Kernel in the image: its symbol, or its name with or without parameters, as `inspect --kernels` prints it.
     #[arg(long = "kernel", value_name = "NAME")]
@@ -32,6 +34,23 @@ struct IndexRange {
     last: usize,
 }
 
+/// Checks the name of a kind.
+fn kind(text: &str) -> Result<String, String> {
+    match OffloadKind::from_name(text) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err("expected hip, cuda, openmp or sycl".to_owned()),
+    }
+}
+
+impl fmt::Display for IndexRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.first == self.last {
+            true => write!(f, "{}", self.first),
+            false => write!(f, "{}-{}", self.first, self.last),
+        }
+    }
+}
+
 impl IndexRange {
     fn parse(text: &str) -> Result<Self, String> {
         let number = |text: &str| text.parse().ok();
@@ -43,6 +62,10 @@ impl IndexRange {
             Some((first, last)) if first <= last => Ok(Self { first, last }),
             _ => Err("expected a number or a range such as 3-7".to_owned()),
         }
+    }
+
+    fn contains(self, number: usize) -> bool {
+        (self.first..=self.last).contains(&number)
     }
 }
 
@@ -59,17 +82,39 @@ impl SelectionOptions {
         placed: &PlacedImage<'_>,
         kernels: Option<&FileKernels>,
     ) -> bool {
-        let kernels = kernels.and_then(|kernels| kernels.of(number));
-        let has_kernel = |wanted: &String| {
-            let mut kernels = kernels.unwrap_or_default().iter();
-            kernels.any(|kernel| is_called(&kernel.name, wanted))
-        };
-        let is_number = |range: &IndexRange| (range.first..=range.last).contains(&number);
+        let has_kernel = |wanted: &String| has_kernel(kernels, number, wanted);
+        let has_number = |range: &IndexRange| range.contains(number);
         let kind = placed.image.target.kind.to_string();
-        (self.indices.is_empty() || self.indices.iter().any(is_number))
+        (self.indices.is_empty() || self.indices.iter().any(has_number))
             && (self.kinds.is_empty() || self.kinds.contains(&kind))
             && (self.targets.is_empty() || self.targets.iter().any(|wanted| is_for(placed, wanted)))
             && (self.kernels.is_empty() || self.kernels.iter().any(has_kernel))
+    }
+
+    /// Lists the arguments that select none of the selected images, each with its option.
+    pub(super) fn without_images(
+        &self,
+        selected: &[(usize, PlacedImage<'_>)],
+        kernels: Option<&FileKernels>,
+    ) -> Vec<String> {
+        let mut missing = Vec::new();
+        for range in &self.indices {
+            if !selected.iter().any(|(number, _)| range.contains(*number)) {
+                missing.push(format!("--index {range}"));
+            }
+        }
+        for wanted in &self.targets {
+            if !selected.iter().any(|(_, placed)| is_for(placed, wanted)) {
+                missing.push(format!("--target {wanted}"));
+            }
+        }
+        for wanted in &self.kernels {
+            let mut numbers = selected.iter().map(|(number, _)| *number);
+            if !numbers.any(|number| has_kernel(kernels, number, wanted)) {
+                missing.push(format!("--kernel {wanted}"));
+            }
+        }
+        missing
     }
 
     /// Returns the error for a file without selected images. `targets` are its targets, `hint` is for a file without any.
@@ -93,6 +138,13 @@ impl SelectionOptions {
             )),
         }
     }
+}
+
+/// Tells whether the image with that number has a kernel.
+fn has_kernel(kernels: Option<&FileKernels>, number: usize, wanted: &str) -> bool {
+    let kernels = kernels.and_then(|kernels| kernels.of(number));
+    let mut kernels = kernels.unwrap_or_default().iter();
+    kernels.any(|kernel| is_called(&kernel.name, wanted))
 }
 
 /// Tells whether an image is for a target. A processor without features stands for all of its target IDs.
