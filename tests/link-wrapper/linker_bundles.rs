@@ -546,6 +546,14 @@ fn splits_archives_as_llvm_does_and_makes_them_of_the_parts() {
             printed(&["split", "--out", "parts", "--target=host", "libone.a"]),
             "parts/libone-host.a\n"
         );
+        let twice = [
+            "split",
+            "--out=parts",
+            "--target=gfx906",
+            "--target=gfx906",
+            "libone.a",
+        ];
+        assert_eq!(printed(&twice), format!("{}\n", paths[0]));
 
         // Together again they link as before; without the host's part they are a device library.
         let [gfx906, gfx90a] = ["gfx906", "gfx90a"].map(|processor| {

@@ -161,7 +161,7 @@ fn split(line: &SplitLine, out: &mut impl Write) -> Result<(), CargoOffloadError
     }
     outputs::write(&planned, &sources).map_err(CargoOffloadError::new)?;
     for path in paths {
-        writeln!(out, "{}", path.display()).map_err(CargoOffloadError::unwritten)?;
+        writeln!(out, "{}", terminal(path.as_path())).map_err(CargoOffloadError::unwritten)?;
     }
     Ok(())
 }
@@ -202,29 +202,43 @@ fn targets(
     if wanted.is_empty() {
         return Ok(known.into_values().collect());
     }
+    let mut found: Vec<EntryId> = Vec::new();
+    for wanted in wanted {
+        let id = target(contents, &known, wanted, file)?;
+        if !found.contains(&id) {
+            found.push(id);
+        }
+    }
+    Ok(found)
+}
+
+/// Returns a requested target. `known` are those of the archive.
+fn target(
+    contents: &Contents,
+    known: &BTreeMap<String, EntryId>,
+    wanted: &str,
+    file: &Path,
+) -> Result<EntryId, CargoOffloadError> {
     let host = || {
         let mut ids = contents.entries().filter_map(|entry| entry.parsed());
         ids.find(|id| id.kind() == EntryKind::Host)
     };
-    let found = wanted.iter().map(|wanted| {
-        if let ("host", Some(id)) = (wanted.as_str(), host()) {
-            return Ok(id);
-        }
-        let same = |id: &&EntryId| id.target_id() == wanted || id.as_str() == wanted;
-        if let Some(id) = known.values().find(same) {
-            return Ok(id.clone());
-        }
-        // Another target is possible, which images of the archive may serve.
-        EntryId::parse_target(wanted).map_err(|_| {
-            let has: Vec<String> = known.keys().map(|id| terminal(id).to_string()).collect();
-            CargoOffloadError::new(format_args!(
-                "{}: no images for `{wanted}`; it has {}",
-                terminal(file),
-                has.join(", ")
-            ))
-        })
-    });
-    found.collect()
+    if let ("host", Some(id)) = (wanted, host()) {
+        return Ok(id);
+    }
+    let same = |id: &&EntryId| id.target_id() == wanted || id.as_str() == wanted;
+    if let Some(id) = known.values().find(same) {
+        return Ok(id.clone());
+    }
+    // Another target is possible, which images of the archive may serve.
+    EntryId::parse_target(wanted).map_err(|_| {
+        let has: Vec<String> = known.keys().map(|id| terminal(id).to_string()).collect();
+        CargoOffloadError::new(format_args!(
+            "{}: no images for `{wanted}`; it has {}",
+            terminal(file),
+            has.join(", ")
+        ))
+    })
 }
 
 /// Returns the file name that linkers look for.
