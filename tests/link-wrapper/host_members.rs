@@ -588,7 +588,7 @@ fn reports_a_member_that_the_linker_loads_in_the_place_of_another() {
         .command(&project.clang)
         .args(["-shared", "api.o", "-o", "libapi.so"]));
     for (name, text) in [("ka", region("f") + own), ("kb", region("f"))] {
-        project.write(&format!("{name}.c"), text);
+        project.write(format!("{name}.c"), text);
         let source = format!("{name}.c");
         let line = [
             "-O1",

@@ -374,7 +374,7 @@ fn foresees_what_definitions_outside_of_archives_leave_unloaded() {
     for name in ["strong", "inline"] {
         let binding = if name == "strong" { "globl" } else { "weak" };
         let source = format!(".text\n.{binding} s\ns: ret\n");
-        objects.project.write(&format!("{name}.s"), source);
+        objects.project.write(format!("{name}.s"), source);
         run(objects
             .project
             .command("as")
