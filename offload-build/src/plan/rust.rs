@@ -13,8 +13,8 @@ use offload_build_core::compile::llvm_tools;
 use offload_build_core::compile::rust::{self, COMPILER_BUILTINS, Sysroot};
 use offload_build_core::declare::module::{KernelCrate, Module, Target};
 use offload_build_core::files;
+use offload_build_core::installed::cargo_files::CargoFiles;
 use offload_build_core::installed::compilers::KernelLinker;
-use offload_build_core::installed::outer_cargo::{self, settings};
 use offload_build_core::installed::rustc::Rustc;
 use offload_formats::md5::{self, Md5};
 use offload_formats::names::Triple;
@@ -239,14 +239,10 @@ impl Context<'_> {
             "{}.bc",
             key(&format!("{way}\0{}", sysroot.rustc.identity))
         ));
-        // Their names are part of the environment: a new file is none that the last build read.
-        let mut settings = settings(self.root);
-        if let Some(folder) = &sysroot.rustc.outer.settings_folder {
-            settings.extend(outer_cargo::settings(folder));
-        }
+        let read = CargoFiles::of(kernels, &sysroot.rustc.outer, self.root);
         let environment = format!(
-            "{}\n{}\n{settings:?}",
-            self.variables, sysroot.rustc.identity
+            "{}\n{}\n{:?}",
+            self.variables, sysroot.rustc.identity, read.names
         );
         let part = files::part(output);
         let copy = (made.as_path(), part.as_path());
@@ -268,8 +264,8 @@ impl Context<'_> {
             ],
             inputs: lists
                 .into_iter()
-                .chain(kernels.manifests())
-                .chain(settings)
+                .chain(read.names)
+                .chain(read.locks)
                 .collect(),
             depfile: Some(rust::dependencies(kernels, &target.triple, &folder)),
             cargo_folder: Some(folder),

@@ -2,6 +2,7 @@
 
 pub mod all_processors;
 pub mod answers;
+pub mod cargo_files;
 pub mod compilers;
 pub mod cuda;
 pub mod device_libraries;

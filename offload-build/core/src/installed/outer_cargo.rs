@@ -1,6 +1,8 @@
 //! The Cargo that runs this build script: what of it also holds for a Cargo that compiles kernels, as far as the system tells.
 
+use crate::environment::Environment;
 use std::path::{Path, PathBuf};
+use toml::de::{DeTable, DeValue};
 
 /// The Cargo that runs this build script.
 #[derive(Clone, Debug, Default)]
@@ -10,12 +12,24 @@ pub struct OuterCargo {
     /// A folder from which Cargo finds the files of settings that it uses, if from the package's folder it finds others: those of a
     /// project hold for packages elsewhere, too.
     pub settings_folder: Option<PathBuf>,
+    /// The folder of the user's settings.
+    home: Option<PathBuf>,
 }
 
 impl OuterCargo {
     /// Reads its command line and its folder from the system; `package` is the folder of the package.
+    pub(super) fn of(package: &Path, environment: &Environment) -> Self {
+        let home = environment.cargo("CARGO_HOME").map(PathBuf::from);
+        let user = environment.cargo("HOME");
+        let user = user.or_else(|| environment.cargo("USERPROFILE"));
+        Self {
+            home: home.or_else(|| Some(Path::new(&user?).join(".cargo"))),
+            ..Self::of_parent(package)
+        }
+    }
+
     #[cfg(target_os = "linux")]
-    pub(super) fn of(package: &Path) -> Self {
+    fn of_parent(package: &Path) -> Self {
         let parent = PathBuf::from(format!("/proc/{}", std::os::unix::process::parent_id()));
         let line = std::fs::read(parent.join("cmdline")).unwrap_or_default();
         let mut words = line.split(|byte| *byte == 0);
@@ -36,22 +50,74 @@ impl OuterCargo {
                 false => settings_folder(package, &folder),
             },
             options: shared_options(words.into_iter(), &folder),
+            home: None,
         }
     }
 
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn of(_package: &Path) -> Self {
+    fn of_parent(_package: &Path) -> Self {
         Self::default()
+    }
+
+    /// Returns the files of settings that hold for a Cargo which it starts in the folder of a package.
+    pub(super) fn settings(&self, package: &Path) -> Vec<PathBuf> {
+        let mut found = settings(package);
+        found.extend(
+            self.settings_folder
+                .iter()
+                .flat_map(|folder| settings(folder)),
+        );
+        let of_user = self
+            .home
+            .iter()
+            .flat_map(|home| SETTINGS.map(|name| home.join(name)));
+        let named = self.options.iter().map(PathBuf::from);
+        found.extend(with_included(of_user.chain(named)));
+        // That of the user may lie around the package.
+        found.sort();
+        found.dedup();
+        found
     }
 }
 
+/// Names of a file of settings.
+const SETTINGS: [&str; 2] = ["config.toml", "config"];
+
 /// Returns the files of settings that a Cargo in a folder reads, the nearest first.
-pub fn settings(folder: &Path) -> Vec<PathBuf> {
-    let names = [".cargo/config.toml", ".cargo/config"];
-    let files = folder
-        .ancestors()
-        .flat_map(|folder| names.map(|name| folder.join(name)));
-    files.filter(|path| path.is_file()).collect()
+fn settings(folder: &Path) -> Vec<PathBuf> {
+    let folders = folder.ancestors().map(|folder| folder.join(".cargo"));
+    with_included(folders.flat_map(|folder| SETTINGS.map(|name| folder.join(name))))
+}
+
+/// Returns those files that exist, each with the files that it includes.
+fn with_included(files: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for file in files {
+        add_included(file, &mut found);
+    }
+    found
+}
+
+fn add_included(file: PathBuf, found: &mut Vec<PathBuf>) {
+    if !file.is_file() || found.contains(&file) {
+        return;
+    }
+    let text = std::fs::read_to_string(&file).unwrap_or_default();
+    let folder = file.parent().unwrap_or(Path::new("")).to_owned();
+    found.push(file);
+    let Ok(document) = DeTable::parse(&text) else {
+        return;
+    };
+    let included = document.get_ref().get("include");
+    let included = included.map(|value| value.get_ref());
+    let included = included.and_then(DeValue::as_array).into_iter().flatten();
+    for value in included {
+        let value = value.get_ref();
+        let path = value.as_table().and_then(|table| table.get("path"));
+        let path = path.map_or(value, |path| path.get_ref()).as_str();
+        path.into_iter()
+            .for_each(|path| add_included(folder.join(path), found));
+    }
 }
 
 /// Tells whether a file of settings replaces packages: those of the lock that belongs to a crate of kernels elsewhere must not change.
@@ -123,6 +189,36 @@ mod tests {
             .chain(["--locked".to_owned()])
             .collect();
         assert_eq!(shared_options(words, folder.path()), expected);
+    }
+
+    #[test]
+    fn lists_settings_of_the_package_of_options_and_of_the_user() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for folder in ["p/.cargo", "app/.cargo", "home", "elsewhere"] {
+            std::fs::create_dir_all(at(folder)).unwrap();
+        }
+        let names = [
+            "app/.cargo/config.toml",
+            "elsewhere/inner.toml",
+            "elsewhere/my.toml",
+            "home/config",
+            "p/.cargo/config.toml",
+        ];
+        for name in names {
+            std::fs::write(at(name), "").unwrap();
+        }
+        // A circle.
+        let include = "include = [{ path = \"inner.toml\" }, \"my.toml\", \"none.toml\"]";
+        std::fs::write(at("elsewhere/my.toml"), include).unwrap();
+        let file = at("elsewhere/my.toml").display().to_string();
+        let options = ["--offline", "--config", &file, "--config", "a.b=1"];
+        let cargo = OuterCargo {
+            options: options.map(str::to_owned).to_vec(),
+            settings_folder: Some(at("app")),
+            home: Some(at("home")),
+        };
+        assert_eq!(cargo.settings(&at("p")), names.map(at));
     }
 
     #[test]

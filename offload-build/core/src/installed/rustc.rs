@@ -290,7 +290,7 @@ impl Answered {
             tools: self.tools.into_iter().chain(others).collect(),
             identity: self.identity,
             cargo: environment.required("CARGO")?.into(),
-            outer: OuterCargo::of(&folder),
+            outer: OuterCargo::of(&folder, environment),
             removed: environment.of_this_package(),
         })
     }

@@ -7,7 +7,6 @@ use crate::declare::settings::{Reach, Setting, Settings};
 use crate::environment::Environment;
 use crate::error::{self, Error};
 use std::path::{Path, PathBuf};
-use toml::de::{DeTable, DeValue};
 
 /// A crate of kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,36 +84,6 @@ impl KernelCrate {
         })
     }
 
-    /// Returns the manifests and the lock that decide how it is built: its own, those of folders around it up to the lock, and
-    /// those of crates that one of them depends on by path.
-    pub fn manifests(&self) -> Vec<PathBuf> {
-        let mut found = self.around();
-        let mut next = 0;
-        while let Some(manifest) = found.get(next) {
-            for path in path_dependencies(manifest) {
-                if !found.contains(&path) {
-                    found.push(path);
-                }
-            }
-            next += 1;
-        }
-        found
-    }
-
-    /// Returns its manifest, and those of folders around it up to the lock, with the lock.
-    fn around(&self) -> Vec<PathBuf> {
-        let mut found = Vec::new();
-        for folder in self.folder.ancestors() {
-            let [manifest, lock] = ["Cargo.toml", "Cargo.lock"].map(|name| folder.join(name));
-            found.extend([manifest].into_iter().filter(|path| path.is_file()));
-            if lock.is_file() {
-                found.push(lock);
-                return found;
-            }
-        }
-        vec![self.manifest()]
-    }
-
     /// Returns its manifest.
     pub fn manifest(&self) -> PathBuf {
         self.folder.join("Cargo.toml")
@@ -160,46 +129,6 @@ fn features_of_dependency(
     })
 }
 
-/// Returns the manifests of the crates that a manifest names by `path`, in any table of dependencies.
-///
-/// Cargo reports a file that it cannot read.
-fn path_dependencies(manifest: &Path) -> Vec<PathBuf> {
-    let text = std::fs::read_to_string(manifest).ok();
-    let document = text.as_deref().and_then(|text| DeTable::parse(text).ok());
-    let folder = manifest.parent().unwrap_or(Path::new(""));
-    let mut paths = Vec::new();
-    if let Some(document) = &document {
-        dependency_paths(document.get_ref(), &mut paths);
-    }
-    let manifests = paths.into_iter().map(|path| folder.join(path));
-    // One name for one file: `a/../b` and `b` are the same crate.
-    let manifests = manifests.filter_map(|path| path.join("Cargo.toml").canonicalize().ok());
-    manifests.collect()
-}
-
-/// Collects the values of `path` in the tables of dependencies of a table and of those within it: `[workspace]`, `[target.…]`.
-fn dependency_paths(table: &DeTable<'_>, paths: &mut Vec<PathBuf>) {
-    for (name, value) in table {
-        let DeValue::Table(value) = value.get_ref() else {
-            continue;
-        };
-        if !name.get_ref().ends_with("dependencies") {
-            dependency_paths(value, paths);
-            continue;
-        }
-        let found = value.values().filter_map(|dependency| {
-            let DeValue::Table(dependency) = dependency.get_ref() else {
-                return None;
-            };
-            match dependency.get("path")?.get_ref() {
-                DeValue::String(path) => Some(PathBuf::from(&**path)),
-                _ => None,
-            }
-        });
-        paths.extend(found);
-    }
-}
-
 /// Returns the declared rustc. A compiler that is set for other packages, too, may be a clang, which does not replace a rustc.
 fn rustc(settings: &Settings, root: &Path) -> Option<(String, String)> {
     let entries = [
@@ -222,55 +151,4 @@ fn rustc(settings: &Settings, root: &Path) -> Option<(String, String)> {
 pub(super) fn is_rustc(compiler: &str) -> bool {
     let name = Path::new(compiler).file_name().unwrap_or_default();
     name.to_string_lossy().contains("rustc")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_the_manifests_of_path_dependencies() {
-        let temporary = tempfile::tempdir().unwrap();
-        let root = temporary.path().canonicalize().unwrap();
-        let put = |name: &str, text: &str| {
-            let path = root.join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        put("Cargo.lock", "");
-        put(
-            "Cargo.toml",
-            "[workspace.dependencies]\nshared = { path = \"shared\" }\n",
-        );
-        put(
-            "kernels/Cargo.toml",
-            "[dependencies]\nlibm = \"0.2\"\nmath = { path = \"../math\" }\ngone = { path = \"../gone\" }\n\
-             [target.'cfg(unix)'.dependencies.only]\npath = \"../only\"\n",
-        );
-        // A circle, as of a dependency for tests.
-        put(
-            "math/Cargo.toml",
-            "[dev-dependencies]\nkernels.path = \"../kernels\"\n[build-dependencies]\nonly.path = \"../only\"\n",
-        );
-        put("shared/Cargo.toml", "invalid");
-        put("only/Cargo.toml", "");
-        let kernels = KernelCrate {
-            folder: root.join("kernels"),
-            package: String::new(),
-            library: String::new(),
-            source: PathBuf::new(),
-            features: Vec::new(),
-            has_default_features: true,
-            rustc: None,
-        };
-        let names = [
-            "kernels/Cargo.toml",
-            "Cargo.toml",
-            "Cargo.lock",
-            "math/Cargo.toml",
-            "only/Cargo.toml",
-            "shared/Cargo.toml",
-        ];
-        assert_eq!(kernels.manifests(), names.map(|name| root.join(name)));
-    }
 }

@@ -1,0 +1,245 @@
+//! Files besides sources that decide how Cargo builds a crate of kernels: manifests, the lock, and files of settings.
+
+use crate::declare::module::KernelCrate;
+use crate::installed::outer_cargo::OuterCargo;
+use std::path::{Component, Path, PathBuf};
+use toml::de::{DeTable, DeValue};
+
+/// Files that decide how Cargo builds a crate of kernels.
+#[derive(Debug, Default)]
+pub struct CargoFiles {
+    /// Files of settings, and manifests: of the crate, of crates that a path names, there or in settings, and of their workspaces.
+    /// A new one is none that an earlier build has read.
+    pub names: Vec<PathBuf>,
+    /// Locks that exist, one of which Cargo reads.
+    pub locks: Vec<PathBuf>,
+}
+
+impl CargoFiles {
+    /// Finds those of a crate of kernels of the package in `root`, which `outer` builds.
+    pub fn of(kernels: &KernelCrate, outer: &OuterCargo, root: &Path) -> Self {
+        let settings = outer.settings(root);
+        let mut manifests = around(&normalized(&kernels.manifest()));
+        let locks = manifests
+            .iter()
+            .map(|path| path.with_file_name("Cargo.lock"));
+        let locks = locks.filter(|path| path.is_file()).collect();
+        for file in &settings {
+            // Paths in it are relative to the folder in which `.cargo` is.
+            let folder = file.ancestors().nth(2).unwrap_or(Path::new(""));
+            add(crates(file, folder), &mut manifests);
+        }
+        let mut next = 0;
+        while let Some(manifest) = manifests.get(next) {
+            let folder = manifest.parent().unwrap_or(Path::new(""));
+            let named = crates(manifest, folder);
+            add(named, &mut manifests);
+            next += 1;
+        }
+        let names = settings.into_iter().chain(manifests).collect();
+        Self { names, locks }
+    }
+}
+
+/// Adds manifests, each with those around it.
+fn add(manifests: Vec<PathBuf>, all: &mut Vec<PathBuf>) {
+    for manifest in manifests {
+        if all.contains(&manifest) {
+            continue;
+        }
+        for path in around(&manifest) {
+            if !all.contains(&path) {
+                all.push(path);
+            }
+        }
+    }
+}
+
+/// Returns a manifest, and those of which one may be the root of its workspace: as Cargo searches for it, further out if a
+/// workspace has `exclude`.
+fn around(manifest: &Path) -> Vec<PathBuf> {
+    let mut found = vec![manifest.to_owned()];
+    for folder in manifest.ancestors().skip(1) {
+        let path = folder.join("Cargo.toml");
+        let is_own = path == manifest;
+        let (mut workspace, mut excludes, mut root) = (false, false, None);
+        with_document(&path, |document| {
+            let of = |table: &str, name: &str| document.get(table)?.get_ref().as_table()?.get(name);
+            workspace = document.contains_key("workspace");
+            excludes = of("workspace", "exclude").is_some();
+            let named = of("package", "workspace").and_then(|root| root.get_ref().as_str());
+            root = named.map(|root| normalized(&folder.join(root).join("Cargo.toml")));
+        });
+        if workspace && !is_own {
+            found.push(path);
+        }
+        if root.is_some() || (workspace && (is_own || !excludes)) {
+            found.extend(root);
+            break;
+        }
+    }
+    found
+}
+
+/// Returns the manifests of the crates that a manifest or a file of settings names: each `path`, and those of `paths`, where there
+/// is one.
+fn crates(file: &Path, folder: &Path) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    with_document(file, |document| add_paths(document, &mut paths));
+    // One name for one file: `a/../b` and `b` are the same crate.
+    let manifests = paths
+        .iter()
+        .map(|path| normalized(&folder.join(path).join("Cargo.toml")));
+    manifests.filter(|path| path.is_file()).collect()
+}
+
+fn add_paths(table: &DeTable<'_>, paths: &mut Vec<String>) {
+    for (name, value) in table {
+        let name: &str = name.get_ref();
+        match value.get_ref() {
+            DeValue::Table(table) => add_paths(table, paths),
+            DeValue::String(path) if name == "path" => paths.push(path.to_string()),
+            DeValue::Array(all) if name == "paths" => {
+                let all = all.iter().filter_map(|path| path.get_ref().as_str());
+                paths.extend(all.map(str::to_owned));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Reads a document, which Cargo reports if it cannot read it.
+fn with_document(file: &Path, read: impl FnOnce(&DeTable<'_>)) {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    if let Ok(document) = DeTable::parse(&text) {
+        read(document.get_ref());
+    }
+}
+
+/// Returns a path without `.` and `..`, as Cargo does, which leaves links as they are.
+fn normalized(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns what is found for the crate `kernels` beside the package, of files with these texts.
+    fn found(files: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
+        let temporary = tempfile::tempdir().unwrap();
+        let root = temporary.path();
+        for (name, text) in files {
+            let path = root.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let kernels = KernelCrate {
+            folder: root.join("package/../kernels"),
+            package: String::new(),
+            library: String::new(),
+            source: PathBuf::new(),
+            features: Vec::new(),
+            has_default_features: true,
+            rustc: None,
+        };
+        let files = CargoFiles::of(&kernels, &OuterCargo::default(), &root.join("package"));
+        let names = |paths: Vec<PathBuf>| {
+            let names = paths.iter().filter_map(|path| path.strip_prefix(root).ok());
+            names.map(|name| name.display().to_string()).collect()
+        };
+        (names(files.names), names(files.locks))
+    }
+
+    #[test]
+    fn lists_the_manifests_of_crates_that_a_path_names() {
+        let (names, locks) = found(&[
+            ("Cargo.lock", ""),
+            (
+                "Cargo.toml",
+                "[workspace.dependencies]\nshared = { path = \"shared\" }\n[patch.crates-io]\nlibm.path = \"libm\"\n",
+            ),
+            (
+                "kernels/Cargo.toml",
+                "[dependencies]\nlibm = \"0.2\"\nmath = { path = \"../other/math\" }\ngone = { path = \"../gone\" }\n\
+                 [target.'cfg(unix)'.dependencies.only]\npath = \"../only\"\n[lib]\npath = \"lib.rs\"\n",
+            ),
+            // A circle, as of a dependency for tests.
+            (
+                "other/math/Cargo.toml",
+                "[dev-dependencies]\nkernels.path = \"../../kernels\"\n[build-dependencies]\nonly.path = \"../../only\"\n",
+            ),
+            ("other/Cargo.toml", "[workspace]\n"),
+            ("other/Cargo.lock", ""),
+            ("shared/Cargo.toml", "invalid"),
+            ("only/Cargo.toml", ""),
+            ("libm/Cargo.toml", ""),
+            (
+                ".cargo/config.toml",
+                "include = [\"more.toml\", { path = \"none.toml\", optional = true }]\npaths = [\"over\"]\n",
+            ),
+            (
+                ".cargo/more.toml",
+                "[patch.crates-io]\nb.path = \"patched\"\n",
+            ),
+            ("over/Cargo.toml", ""),
+            ("patched/Cargo.toml", ""),
+        ]);
+        let expected = [
+            ".cargo/config.toml",
+            ".cargo/more.toml",
+            "kernels/Cargo.toml",
+            "Cargo.toml",
+            "over/Cargo.toml",
+            "patched/Cargo.toml",
+            "other/math/Cargo.toml",
+            "other/Cargo.toml",
+            "only/Cargo.toml",
+            "libm/Cargo.toml",
+            "shared/Cargo.toml",
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(locks, ["Cargo.lock"]);
+    }
+
+    #[test]
+    fn finds_the_workspace_as_cargo_does() {
+        let found = |kernels: &str, around: &str| {
+            let (names, locks) = found(&[
+                ("Cargo.toml", around),
+                ("Cargo.lock", ""),
+                ("kernels/Cargo.toml", kernels),
+                ("kernels/Cargo.lock", ""),
+                ("elsewhere/Cargo.toml", "[workspace]\n"),
+                ("elsewhere/Cargo.lock", ""),
+            ]);
+            (names.join(" "), locks.join(" "))
+        };
+        let of = |names: &[&str]| {
+            let list = |file: &str| {
+                let paths = names.iter().map(|name| Path::new(name).join(file));
+                let paths: Vec<_> = paths.map(|path| path.display().to_string()).collect();
+                paths.join(" ")
+            };
+            (list("Cargo.toml"), list("Cargo.lock"))
+        };
+        // A member may have a lock of earlier times.
+        assert_eq!(found("", "[workspace]"), of(&["kernels", ""]));
+        assert_eq!(found("", "[package]"), of(&["kernels"]));
+        assert_eq!(found("[workspace]", "[workspace]"), of(&["kernels"]));
+        let named = "[package]\nworkspace = \"../elsewhere\"";
+        assert_eq!(found(named, "[workspace]"), of(&["kernels", "elsewhere"]));
+        let named = "[package]\nworkspace = \"elsewhere\"";
+        assert_eq!(found("", named), of(&["kernels", "elsewhere"]));
+    }
+}
