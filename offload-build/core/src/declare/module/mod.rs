@@ -46,7 +46,7 @@ pub struct Module {
     pub kernel_crate: Option<KernelCrate>,
     /// Sources that use `<offload/gpu.h>` in the place of the vendor's SDK.
     pub sources_without_sdk: BTreeSet<PathBuf>,
-    /// Files that `flags` name. No dependency file lists them.
+    /// Files that `flags` name, or variables with flags. No dependency file lists them.
     pub named_files: Vec<PathBuf>,
     /// Folders in which patterns look for sources: a new file in one of them is a new source.
     pub watched: Vec<PathBuf>,
@@ -161,10 +161,8 @@ impl Module {
         let Some(language) = settings.text("language").and_then(Language::named) else {
             return Err(lacks(&name, "language"));
         };
-        let default = environment
-            .cargo("OPT_LEVEL")
-            .unwrap_or_else(|| "2".to_owned());
-        let own = Flags::new(settings, &default)?;
+        let default = environment.cargo("OPT_LEVEL");
+        let own = Flags::new(settings, default.as_deref().unwrap_or("2"))?;
         let out = PathBuf::from(environment.required("OUT_DIR")?);
         let mut watched = Vec::new();
         let kernel_crate = (language == Language::Rust)
@@ -200,13 +198,13 @@ impl Module {
         let largest_usual = environment.variable(large_images::LARGE_VARIABLE);
         let largest_usual = large_images::largest_usual(None, largest_usual.as_deref());
         let doubts = doubts(settings, &targets);
-        Ok(Self {
+        let module = Self {
             decompressed: decompressed.map_err(Error::new)?,
             largest_usual: largest_usual.map_err(Error::new)?,
             sources,
             kernel_crate,
             sources_without_sdk: BTreeSet::new(),
-            named_files: named_files::named_files(&own, &targets, &root),
+            named_files: Vec::new(),
             watched,
             targets,
             include,
@@ -232,7 +230,17 @@ impl Module {
             doubts,
             missing_sdk: None,
             warnings,
-        })
+        };
+        Ok(module.with_named_files(environment, &root))
+    }
+
+    /// Adds the files that its flags name, and those of variables.
+    fn with_named_files(mut self, environment: &Environment, root: &Path) -> Self {
+        // The compiler's search announces the variables.
+        let names = self.family().variables().iter();
+        let values: Vec<String> = names.filter_map(|name| environment.cargo(name)).collect();
+        self.named_files = named_files::named_files(&self.own, &self.targets, &values, root);
+        self
     }
 
     /// Tells whether there is a target that no release of LLVM knows.

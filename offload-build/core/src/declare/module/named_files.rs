@@ -12,12 +12,19 @@ use std::path::{Path, PathBuf};
 const LARGEST: u64 = 64 << 10;
 
 /// Returns the files that flags name, such as `@options` and the library of `-mlink-builtin-bitcode`: those of the module and of its
-/// targets, and those that files of options name in turn. Paths are relative to `root`.
-pub(super) fn named_files(own: &Flags, targets: &[Target], root: &Path) -> Vec<PathBuf> {
+/// targets, of `variables` with flags, and those that files of options name in turn. Paths are relative to `root`.
+pub(super) fn named_files(
+    own: &Flags,
+    targets: &[Target],
+    variables: &[String],
+    root: &Path,
+) -> Vec<PathBuf> {
     let of_targets = targets.iter().map(|target| &target.own);
     let all = std::iter::once(own).chain(of_targets);
-    let flags = all.flat_map(|own| &own.flags);
-    let mut paths: Vec<PathBuf> = flags.filter_map(|flag| named(flag, &[root])).collect();
+    let flags = all.flat_map(|own| own.flags.iter().cloned());
+    let of_variables = variables.iter().flat_map(|value| words(value));
+    let flags = flags.chain(of_variables);
+    let mut paths: Vec<PathBuf> = flags.flat_map(|flag| named(&flag, &[root])).collect();
     // One file may be named in many ways.
     let mut seen = BTreeSet::new();
     let mut is_new =
@@ -29,7 +36,7 @@ pub(super) fn named_files(own: &Flags, targets: &[Target], root: &Path) -> Vec<P
         let folders = [root, path.parent().unwrap_or(root)];
         let options = words(&options(path));
         let more = options.iter();
-        let more = more.filter_map(|option| named(option, &folders));
+        let more = more.flat_map(|option| named(option, &folders));
         let more: Vec<PathBuf> = more.filter(&mut is_new).collect();
         paths.extend(more);
         next += 1;
@@ -38,12 +45,18 @@ pub(super) fn named_files(own: &Flags, targets: &[Target], root: &Path) -> Vec<P
     paths
 }
 
-/// Returns the file that an option names.
-fn named(option: &str, folders: &[&Path]) -> Option<PathBuf> {
-    let name = option.strip_prefix('@').unwrap_or(option);
-    let name = name.rsplit_once('=').map_or(name, |(_, value)| value);
-    let paths = folders.iter().map(|folder| folder.join(name));
-    paths.into_iter().find(|path| path.is_file())
+/// Returns the files that an option names: its value, the elements of a list, behind `@`, and behind the `+` or `^` that adds an
+/// option in CCC_OVERRIDE_OPTIONS.
+fn named(option: &str, folders: &[&Path]) -> Vec<PathBuf> {
+    let value = option.split_once('=').map(|(_, value)| value);
+    let elements = option.split(['=', ',']);
+    let names = std::iter::once(option).chain(value).chain(elements);
+    let names = names.flat_map(|name| [name.strip_prefix(['@', '+', '^']), Some(name)]);
+    let files = names.flatten().filter_map(|name| {
+        let mut paths = folders.iter().map(|folder| folder.join(name));
+        paths.find(|path| path.is_file())
+    });
+    files.collect()
 }
 
 /// Returns the text of a file that may be one of options.
@@ -96,8 +109,36 @@ mod tests {
             "x.h",
         ];
         assert_eq!(
-            named_files(&own, &[], &root),
+            named_files(&own, &[], &[], &root),
             names.map(|name| root.join(name))
+        );
+    }
+
+    #[test]
+    fn takes_files_from_lists_and_variables() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for name in ["a", "b", "c", "d", "e", "f=g,h"] {
+            fs::write(root.join(name), "").unwrap();
+        }
+        let found = |flags: &[&str], variables: &[&str]| {
+            let own = Flags {
+                flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+                ..Flags::default()
+            };
+            let variables: Vec<String> =
+                variables.iter().map(|value| (*value).to_owned()).collect();
+            let found = named_files(&own, &[], &variables, &root).into_iter();
+            let names = found.map(|path| path.strip_prefix(&root).unwrap().display().to_string());
+            names.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(found(&["-optf", "a,b"], &[]), "a b");
+        assert_eq!(found(&["-optf=a,b", "-Xcompiler=@c,-DX=1"], &[]), "a b c");
+        assert_eq!(found(&["-Xcompiler", "-DX=1,@d"], &[]), "d");
+        assert_eq!(found(&["-include=f=g,h"], &[]), "f=g,h");
+        assert_eq!(
+            found(&[], &["-DX=1 -optf a", "+--config=b @c ^d /e"]),
+            "a b c d"
         );
     }
 }
