@@ -1,6 +1,7 @@
 //! Digests of files, as keys of tasks hold them. Those of files that stay as they are are kept for the next build.
 
 use crate::steps::file_state::FileState;
+use crate::steps::folder;
 use offload_build_core::error::{self, Error};
 use offload_build_core::files;
 use offload_formats::md5::{self, Md5};
@@ -78,12 +79,14 @@ impl Digests {
         let state = FileState::now(path);
         let kept = self.lock().kept.get(path).map(|(state, _)| state.clone());
         if kept.is_none() || kept != state {
+            let below = folder::below(path).unwrap_or_default();
+            below.iter().for_each(|path| self.forget(path));
             self.forget(path);
         }
         self.of(path)
     }
 
-    /// The MD5 of a file's content; nothing when it cannot be read. A file that changes during a build has the one that it had when
+    /// The MD5 of a file's content, or of the names and contents in a folder; nothing when it cannot be read. A file that changes during a build has the one that it had when
     /// the build first asked.
     pub(crate) fn of(&self, path: &Path) -> Option<String> {
         let known = self.lock();
@@ -100,7 +103,11 @@ impl Digests {
                 return Some(digest);
             }
         }
-        let digested = digest_file(path).ok();
+        let digested = match path.is_dir() {
+            true => self.digest_folder(path),
+            false => digest_file(path),
+        };
+        let digested = digested.ok();
         let mut known = self.lock();
         #[cfg(test)]
         {
@@ -114,6 +121,20 @@ impl Digests {
         });
         known.now.insert(path.to_owned(), digest.clone());
         digest
+    }
+
+    /// Returns the digest of the names and contents in a folder, whose state does not tell them.
+    fn digest_folder(&self, path: &Path) -> io::Result<(String, Option<FileState>)> {
+        let mut hash = Md5::new();
+        for path in folder::below(path)? {
+            let content = match path.is_dir() {
+                // A link to a folder is where it leads.
+                true => format!("{:?}", fs::read_link(&path).ok()),
+                false => format!("{:?}", self.of(&path)),
+            };
+            hash.update(format!("{}\0{content}\0", path.display()));
+        }
+        Ok((hex(hash), None))
     }
 
     /// Returns what tells an output of this process from any other file of its name: a large one's state, or else its
@@ -345,6 +366,29 @@ mod tests {
         wait();
         assert_eq!(bench.build(&[&path]).1, 1);
         assert_eq!(bench.build(&[&path]).1, 1);
+    }
+
+    #[test]
+    fn digests_a_folder_by_what_is_in_it() {
+        let bench = Bench::new();
+        let folder = bench.at("folder");
+        fs::create_dir_all(folder.join("inner")).unwrap();
+        bench.put("folder/one", "1");
+        bench.put("folder/inner/two", "2");
+        // A circle.
+        std::os::unix::fs::symlink(&folder, folder.join("link")).unwrap();
+        let digests = Digests::default();
+        let mut found = vec![digests.of_now(&folder).unwrap()];
+        assert_eq!(digests.of_now(&folder).as_ref(), found.last());
+        bench.put("folder/inner/two", "3");
+        assert_eq!(digests.of(&folder).as_ref(), found.last());
+        found.push(digests.of_now(&folder).unwrap());
+        fs::rename(folder.join("one"), folder.join("inner/one")).unwrap();
+        found.push(digests.of_now(&folder).unwrap());
+        fs::create_dir(folder.join("empty")).unwrap();
+        found.push(digests.of_now(&folder).unwrap());
+        let different: std::collections::BTreeSet<_> = found.iter().collect();
+        assert_eq!(different.len(), found.len());
     }
 
     #[test]

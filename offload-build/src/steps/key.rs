@@ -2,6 +2,7 @@
 //! script runs again.
 
 use crate::steps::file_state;
+use crate::steps::folder;
 use offload_build_core::files;
 use std::fs;
 use std::io;
@@ -62,12 +63,15 @@ impl KeyFiles {
     }
 }
 
-/// Tells whether a file was last written, and put in its place, before `time`. Another one may not be the one that a step, started
-/// then, has read.
+/// Tells whether a file, or all that is in a folder, was last written, and put in its place, before `time`. Another one may not be
+/// the one that a step, started then, has read.
 pub(crate) fn is_older(path: &Path, time: SystemTime) -> bool {
-    let Ok(data) = fs::metadata(path) else {
-        return false;
+    let is_older = |path: &Path| {
+        let Ok(data) = fs::metadata(path) else {
+            return false;
+        };
+        let is_placed = file_state::changed(&data).is_none_or(|changed| changed < time);
+        is_placed && data.modified().is_ok_and(|modified| modified < time)
     };
-    let is_placed = file_state::changed(&data).is_none_or(|changed| changed < time);
-    is_placed && data.modified().is_ok_and(|modified| modified < time)
+    is_older(path) && folder::below(path).is_ok_and(|all| all.iter().all(|path| is_older(path)))
 }

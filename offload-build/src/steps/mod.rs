@@ -6,6 +6,7 @@ pub(crate) mod describe;
 pub(crate) mod digests;
 pub(crate) mod extract;
 mod file_state;
+mod folder;
 pub(crate) mod host_objects;
 pub(crate) mod image_library;
 pub(crate) mod images;

@@ -304,6 +304,10 @@ impl Task {
         if let Some(depfile) = &self.depfile {
             reads.extend(depfile::read(depfile)?.into_iter().map(PathBuf::from));
         }
+        if let Some(folder) = &self.cargo_folder {
+            // What build scripts made of other files, which are in the list, too.
+            reads.retain(|path| !path.starts_with(folder));
+        }
         reads.sort();
         reads.dedup();
         Ok(reads)
