@@ -416,6 +416,85 @@ fn makes_images_again_for_variables_and_settings() {
     assert!(build(&[]).1 == checked);
 }
 
+/// Cargo compares times, and its build scripts may read folders and write sources.
+#[test]
+fn makes_images_again_for_what_cargo_reads_besides_the_crate() {
+    let Some(package) = package() else { return };
+    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"rust\"\n\
+        crate = \"kernels\"\ntargets = [\"gfx90a\"]\n";
+    package.put("Cargo.toml", manifest);
+    let helper = "\n[dependencies.helper]\npath = \"../helper\"\n";
+    let kernels = fs::read_to_string(package.at("kernels/Cargo.toml")).unwrap();
+    package.put("kernels/Cargo.toml", &format!("{kernels}{helper}"));
+    package.put(
+        "kernels/src/lib.rs",
+        "#![no_std]\nuse offload_device::{Global, Item, kernel};\n#[kernel]\n\
+         pub fn put(item: &Item, y: Global<u32>) { y.set(item, y.get(item) + helper::value() + MADE); }\n\
+         include!(concat!(env!(\"OUT_DIR\"), \"/made.rs\"));\n",
+    );
+    package.put(
+        "kernels/build.rs",
+        "fn main() {\n    println!(\"cargo::rerun-if-changed=data\");\n    \
+         let value = std::fs::read_to_string(\"data/d/value\").unwrap();\n    \
+         let path = std::path::Path::new(&std::env::var_os(\"OUT_DIR\").unwrap()).join(\"made.rs\");\n    \
+         std::fs::write(path, format!(\"const MADE: u32 = {value};\")).unwrap();\n}\n",
+    );
+    package.put("kernels/data/d/value", "5");
+    package.put(
+        "helper/Cargo.toml",
+        "[package]\nname = \"helper\"\nedition = \"2024\"\n[workspace]\n",
+    );
+    let helper = |value: u32| format!("#![no_std]\npub fn value() -> u32 {{ {value} }}\n");
+    package.put("old.rs", &helper(2222));
+    package.put("helper/src/lib.rs", &helper(1111));
+    // Cargo finds the crates that it has fetched.
+    let home = package.at("home");
+    fs::create_dir(&home).unwrap();
+    let user = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let user = user.unwrap_or_else(|| Path::new(&std::env::var_os("HOME").unwrap()).join(".cargo"));
+    let registry = user.join("registry");
+    if registry.exists() {
+        std::os::unix::fs::symlink(registry, home.join("registry")).unwrap();
+    }
+    let build = || {
+        let mut script = script(&package, Path::new("/nonexistent"));
+        let told = text(&script.env("CARGO_HOME", &home).output().unwrap());
+        let image = image(&package, "kernels", "gfx90a");
+        let image = fs::read(image).unwrap_or_else(|_| panic!("{told}"));
+        (compiles(&package), image, told)
+    };
+    let (count, first, _) = build();
+    assert_eq!(build().0, count);
+
+    // An older file in the place of one, also if a build failed meanwhile.
+    let source = fs::read_to_string(package.at("kernels/src/lib.rs")).unwrap();
+    package.put("kernels/src/lib.rs", "invalid");
+    package.fails(&mut script(&package, Path::new("/nonexistent")));
+    package.put("kernels/src/lib.rs", &source);
+    fs::rename(package.at("old.rs"), package.at("helper/src/lib.rs")).unwrap();
+    let (count, older, _) = build();
+    assert!(older != first);
+    assert_eq!(build().0, count);
+
+    // A file in a folder that a build script names.
+    package.put("kernels/data/d/value", "7");
+    let (count, other, _) = build();
+    assert!(other != older);
+    assert_eq!(build().0, count);
+
+    // The settings of the user.
+    package.put("home/config.toml", "include = [\"more.toml\"]\n");
+    package.put("home/more.toml", "");
+    let (_, same, told) = build();
+    assert!(told.contains("home/more.toml\n"), "{told}");
+    assert!(same == other);
+    package.put(
+        "home/more.toml",
+        "[profile.release]\noverflow-checks = true\n",
+    );
+    assert!(build().1 != other);
+}
+
 /// LLVM 22 makes such operations relaxed for NVIDIA GPUs.
 #[test]
 fn refuses_atomic_operations_whose_order_is_lost() {

@@ -8,6 +8,7 @@
 //! A launcher is not part of how an output is made: with and without one it is the same. What comes back from it is
 //! looked at, and made again without it where it cannot be right.
 
+mod cargo_reads;
 mod cargo_variables;
 pub(crate) mod depfile;
 pub(crate) mod file_numbers;
@@ -134,7 +135,10 @@ impl Task {
         let mut messages = match self.launch(&part) {
             Some(Ok(messages)) => messages,
             Some(Err(problem)) => problem + &self.run_plainly(&part)?,
-            None => self.run_plainly(&part)?,
+            None => match &self.cargo_folder {
+                Some(folder) => self.run_cargo(folder, &part, digests)?,
+                None => self.run_plainly(&part)?,
+            },
         };
         let kind = returned::Kind::of(&self.output, self.finish);
         returned::check_whole(&part, kind).map_err(|problem| {
@@ -253,6 +257,23 @@ impl Task {
             let hint = self.hints.of(error.output());
             TaskError::Command(Box::new(error), hint)
         })
+    }
+
+    /// Runs commands that start a Cargo, which notices all changes.
+    fn run_cargo(
+        &self,
+        folder: &Path,
+        part: &Path,
+        digests: &Digests,
+    ) -> Result<String, TaskError> {
+        let in_file = |(path, error)| TaskError::File(path, error);
+        let mut reads = cargo_reads::take(folder, digests).map_err(in_file)?;
+        let messages = self.run_plainly(part);
+        if messages.is_ok() {
+            reads = self.reads().map_err(in_file)?;
+        }
+        cargo_reads::keep(folder, &reads, digests).map_err(in_file)?;
+        messages
     }
 
     /// Runs what stands for the commands where there is a launcher: their messages, or why its result is not taken,

@@ -1,0 +1,68 @@
+//! Files that a Cargo which a task started has read.
+//!
+//! Cargo takes a file for unchanged if it is older than what was made of it, whatever its content is: one that `mv` or `cp -p` put in
+//! its place. In Cargo's folder lies the digest of each file as it was when Cargo last ran, in lines `<MD5> <path>`.
+
+use crate::steps::digests::Digests;
+use crate::steps::folder;
+use offload_build_core::files;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Name of the list in Cargo's folder.
+const LIST: &str = "offload-reads.txt";
+
+/// Returns the files that Cargo has read in its folder, before it runs again. The folder is removed if Cargo would not notice what
+/// changed since, or nobody knows.
+pub(crate) fn take(folder: &Path, digests: &Digests) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
+    let list = folder.join(LIST);
+    let time = modified(&list);
+    let lines = fs::read_to_string(&list).unwrap_or_default();
+    let lines = lines.lines().filter_map(|line| line.split_once(' '));
+    let known: Vec<(&str, PathBuf)> = lines
+        .map(|(digest, path)| (digest, PathBuf::from(path)))
+        .collect();
+    let is_noticed = |(digest, path): &(&str, PathBuf)| {
+        let now = digests.of_now(path);
+        now.is_none_or(|now| now == *digest) || newest(path) > time
+    };
+    // Without it, a Cargo that is interrupted may have read anything.
+    let removed = match known.is_empty() || !known.iter().all(is_noticed) {
+        true => remove(folder),
+        false => files::remove(&list),
+    };
+    removed.map_err(|error| (folder.to_owned(), error))?;
+    Ok(known.into_iter().map(|(_, path)| path).collect())
+}
+
+/// Keeps the digests of the files that Cargo has read in its folder.
+pub(crate) fn keep(
+    folder: &Path,
+    reads: &[PathBuf],
+    digests: &Digests,
+) -> Result<(), (PathBuf, io::Error)> {
+    let line = |path: &PathBuf| Some(format!("{} {}\n", digests.of(path)?, path.display()));
+    let lines: String = reads.iter().filter_map(line).collect();
+    let list = folder.join(LIST);
+    files::write(&list, lines.as_bytes()).map_err(|error| (list, error))
+}
+
+fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+/// Returns the time of the last write of a file, or of what is below a folder.
+fn newest(path: &Path) -> Option<SystemTime> {
+    let below = folder::below(path).unwrap_or_default();
+    let all = below.iter().map(PathBuf::as_path).chain([path]);
+    all.filter_map(modified).max()
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).ok()?.modified().ok()
+}
