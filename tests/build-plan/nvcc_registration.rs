@@ -227,7 +227,8 @@ fn registers_each_module_once(flags: &str) {
     }
 }
 
-/// Without `rdc` nvcc registers variables in a function that optimization changes. Its anonymous namespaces have names of the file.
+/// Without `rdc` nvcc registers variables in a function that optimization changes. Its anonymous namespaces have names of the file,
+/// as a second namespace here has: before CUDA 13.0 other objects see what they contain.
 #[test]
 fn keeps_variables_of_two_modules_apart() {
     let Some(nvcc) = support::tool("cuda", &["nvcc"]) else {
@@ -255,7 +256,19 @@ fn keeps_variables_of_two_modules_apart() {
              int state = sizeof OF(HELP);\n\
              template <class T> __attribute__((noinline)) T number(T x) { return x + state + sizeof OF(HELP); }\n\
              }\n\
-             extern \"C\" int HELP() { return number(state); }\n",
+             namespace _GLOBAL__N__8e3ba9de_4_k_cu_plain {\n\
+             int state = sizeof OF(HELP);\n\
+             struct Kept {\n\
+             int size;\n\
+             __attribute__((noinline)) Kept(int x) : size(x + sizeof OF(HELP)) {}\n\
+             virtual ~Kept() {}\n\
+             virtual int get() { return size + sizeof OF(HELP); }\n\
+             };\n\
+             }\n\
+             extern \"C\" int HELP() {\n\
+             _GLOBAL__N__8e3ba9de_4_k_cu_plain::Kept kept(_GLOBAL__N__8e3ba9de_4_k_cu_plain::state);\n\
+             return number(state) + kept.get();\n\
+             }\n",
         );
         let manifest = fs::read_to_string(package.at("Cargo.toml")).unwrap();
         package.put(
@@ -280,7 +293,7 @@ fn keeps_variables_of_two_modules_apart() {
          int cudaGetSymbolAddress(void **found, void *symbol) { *found = symbol; return 0; }\n\
          int help_first(void), help_second(void);\n\
          int main(void) {\n\
-         \x20 if (help_first() != 3 * sizeof \"help_first\" || help_second() != 3 * sizeof \"help_second\") return 2;\n\
+         \x20 if (help_first() != 6 * sizeof \"help_first\" || help_second() != 6 * sizeof \"help_second\") return 2;\n\
          \x20 return launch_first(0) == launch_second(0);\n}\n",
     );
     support::run(&mut link);

@@ -44,6 +44,8 @@ void **NAME(RegisterFatBinary)(struct wrapper *w) {
   return (void **)&handles[count++];
 }
 void NAME(RegisterFatBinaryEnd)(void *h) {}
+/* Host objects of nvcc before 13 call it. */
+char NAME(InitModule)(void *h) { return 1; }
 void NAME(UnregisterFatBinary)(void *h) { LOG("unregister %d\n", (int)((int *)h - handles)); }
 int NAME(RegisterFunction)(void *h, const void *a, char *b, char *c, int limit, void *t, void *u, void *v, void *w, int *x) {
   int binary = (int *)h - handles;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use object::pod::bytes_of;
-use object::{Endian as _, Endianness, U64, elf};
+use object::{Endian as _, Endianness, U32, U64, elf};
 
-use super::{Elf, ElfWriteError, Headers, SymbolPlace, SymbolTable};
+use super::{Elf, ElfSymbol, ElfWriteError, Headers, SymbolPlace, SymbolTable};
 use crate::format::bytes::ReadAt;
 use crate::format::pieces::{self, Piece};
 
@@ -45,6 +45,8 @@ pub fn rename_section<'d, R: ReadAt<'d>>(
 /// Returns the 64-bit object in a range of `data` with renamed symbols. `new` returns the new name of a defined global
 /// symbol, or `None` to keep the old one.
 ///
+/// A COMDAT group that contains a renamed symbol is identified by a new name, so the linker keeps it beside other objects' groups.
+///
 /// The new section of names is at the end of the file; nothing else moves. Input 0 of the pieces is `data`.
 ///
 /// # Errors
@@ -62,7 +64,9 @@ pub fn rename_symbols<'d, R: ReadAt<'d>>(
         return Ok(vec![Piece::Copy { input: 0, range }]);
     };
     let mut renaming = Renaming::new(&elf, table.link)?;
-    for (index, symbol) in (0..).zip(elf.symbols(SymbolTable::All)?) {
+    let symbols = elf.symbols(SymbolTable::All)?;
+    let mut names = BTreeMap::new();
+    for (index, symbol) in (0..).zip(&symbols) {
         let is_exported =
             symbol.binding != super::Binding::Local && symbol.place != SymbolPlace::Undefined;
         let name = std::str::from_utf8(symbol.name)
@@ -70,7 +74,11 @@ pub fn rename_symbols<'d, R: ReadAt<'d>>(
             .filter(|_| is_exported);
         if let Some(new) = name.and_then(&new) {
             renaming.name(table.offset, index, SYMBOL_SIZE, &new)?;
+            names.insert(index, new);
         }
+    }
+    if !names.is_empty() {
+        renaming.name_groups(&elf, &symbols, &names)?;
     }
     renaming.finish(&elf)
 }
@@ -127,7 +135,34 @@ impl Renaming {
         Ok(self.endian.write_u32(offset))
     }
 
-    pub(super) fn patch(
+    /// Gives new signatures to the COMDAT groups that contain renamed symbols, by their indices, unless the signature is among them. GCC
+    /// identifies groups of constructors by local symbols.
+    pub(super) fn name_groups<'d, R: ReadAt<'d>>(
+        &mut self,
+        elf: &Elf<'d, R>,
+        symbols: &[ElfSymbol<'d>],
+        names: &BTreeMap<u32, String>,
+    ) -> Result<(), ElfWriteError> {
+        let mut renamed: BTreeMap<u32, u32> = BTreeMap::new();
+        for index in names.keys() {
+            let symbol = symbols.get(*index as usize);
+            if let Some(SymbolPlace::Section(section)) = symbol.map(|symbol| symbol.place) {
+                renamed.entry(section).or_insert(*index);
+            }
+        }
+        for group in elf.comdat_groups()? {
+            let mut members = group.members.iter();
+            let symbol = members.find_map(|member| renamed.get(member));
+            if let Some(symbol) = symbol.filter(|_| !names.contains_key(&group.signature)) {
+                let value = U32::<Endianness>::new(self.endian, *symbol);
+                let (table, value) = (elf.headers_offset, bytes_of(&value));
+                self.patch(table, group.section, HEADER_SIZE, SH_INFO, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn patch(
         &mut self,
         table: u64,
         record: u32,
@@ -184,9 +219,9 @@ impl Renaming {
 /// Alignment of symbol tables in a file.
 const TABLE_ALIGNMENT: u64 = 8;
 /// Size of a 64-bit section header, and offsets of its fields.
-pub(super) const HEADER_SIZE: u64 = size_of::<elf::SectionHeader64<Endianness>>() as u64;
+const HEADER_SIZE: u64 = size_of::<elf::SectionHeader64<Endianness>>() as u64;
 const SH_OFFSET: u64 = 0x18;
 const SH_SIZE: u64 = 0x20;
-pub(super) const SH_INFO: u64 = 0x2c;
+const SH_INFO: u64 = 0x2c;
 /// Size of a 64-bit symbol.
 pub(super) const SYMBOL_SIZE: u64 = size_of::<elf::Sym64<Endianness>>() as u64;

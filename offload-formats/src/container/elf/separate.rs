@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use object::pod::bytes_of;
-use object::{Endianness, U32, elf};
+use object::elf;
 
-use super::rename::{HEADER_SIZE, Renaming, SH_INFO, SYMBOL_SIZE};
+use super::rename::{Renaming, SYMBOL_SIZE};
 use super::{Binding, Elf, ElfSection, ElfSymbol, ElfWriteError, SymbolPlace, SymbolTable};
 use crate::format::bytes::ReadAt;
 use crate::format::pieces::Piece;
@@ -53,7 +52,7 @@ pub fn separate_symbols<'d, R: ReadAt<'d>>(
         *field = name;
         records.extend(old);
     }
-    name_groups(&elf, &symbols, names, &mut renaming)?;
+    renaming.name_groups(&elf, &symbols, names)?;
     let mut tables = vec![(table.index, records)];
     tables.extend(wide_indices(&elf, &table, names)?);
     renaming.finish_with(&elf, tables)
@@ -62,32 +61,6 @@ pub fn separate_symbols<'d, R: ReadAt<'d>>(
 /// Returns true for a definition that other objects see.
 fn is_seen(symbol: &ElfSymbol<'_>) -> bool {
     symbol.binding != Binding::Local && symbol.place != SymbolPlace::Undefined
-}
-
-/// Gives new signatures to the COMDAT groups that contain renamed symbols.
-fn name_groups<'d, R: ReadAt<'d>>(
-    elf: &Elf<'d, R>,
-    symbols: &[ElfSymbol<'d>],
-    names: &BTreeMap<u32, String>,
-    renaming: &mut Renaming,
-) -> Result<(), ElfWriteError> {
-    let mut renamed: BTreeMap<u32, u32> = BTreeMap::new();
-    for index in names.keys() {
-        let symbol = symbols.get(*index as usize);
-        if let Some(SymbolPlace::Section(section)) = symbol.map(|symbol| symbol.place) {
-            renamed.entry(section).or_insert(*index);
-        }
-    }
-    for group in elf.comdat_groups()? {
-        let mut members = group.members.iter();
-        let symbol = members.find_map(|member| renamed.get(member));
-        if let Some(symbol) = symbol.filter(|_| !names.contains_key(&group.signature)) {
-            let value = U32::<Endianness>::new(elf.endian, *symbol);
-            let (table, value) = (elf.headers_offset, bytes_of(&value));
-            renaming.patch(table, group.section, HEADER_SIZE, SH_INFO, value)?;
-        }
-    }
-    Ok(())
 }
 
 /// Returns the new table of section indices that do not fit into symbols, with the index of its section, if `table` has one.

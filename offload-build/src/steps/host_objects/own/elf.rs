@@ -75,7 +75,7 @@ impl Own {
                     Symbols::OfNvcc => {
                         launchers.is_registered(index)
                             || NVCC.iter().any(|prefix| name.starts_with(prefix))
-                            || is_hidden_by_nvcc(symbol, name, file.machine)
+                            || is_of_file(symbol, name, file.machine)
                     }
                     _ => {
                         registered.contains(name)
@@ -90,13 +90,13 @@ impl Own {
     }
 }
 
-/// Tells whether nvcc hides a symbol that other modules may have, too. What is hidden otherwise is an ordinary function or variable.
-fn is_hidden_by_nvcc(symbol: &ElfSymbol<'_>, name: &str, machine: u16) -> bool {
-    // Its anonymous namespaces have names, which depend on the file.
-    let is_of_file = name.contains("_GLOBAL__N_");
+/// Tells whether a symbol belongs to its file, although nvcc lets other objects see it: other modules may have it, too.
+fn is_of_file(symbol: &ElfSymbol<'_>, name: &str, machine: u16) -> bool {
+    // Anonymous namespaces have names, which depend on the file, and are hidden since CUDA 13.0. What GCC has in its own is local.
+    let is_unnamed = name.contains("_GLOBAL__N_");
     // GCC for AArch64 addresses variables by their distance from others, so that the registrar does not name them.
-    let is_variable = symbol.is_object() && machine != Machine::X86_64.number;
-    symbol.hidden && (is_of_file || is_variable)
+    let is_variable = symbol.hidden && symbol.is_object() && machine != Machine::X86_64.number;
+    is_unnamed || is_variable
 }
 
 /// Returns an object with one more edit, after the edits that `pieces` are.
