@@ -447,6 +447,12 @@ fn links_libraries_of_cubins_and_none_of_bitcode() {
         functions.iter().any(|line| line.contains("_Z5twicei")),
         "{functions:?}"
     );
+    // nvlink of CUDA 11 ignores cubins that are called `.o`.
+    let files = package.files();
+    let extracted = files
+        .iter()
+        .find(|name| name.ends_with("/library-0-0-helper.cubin"));
+    assert!(extracted.is_some(), "{files:#?}");
 
     let bitcode = package.at("helper.bc");
     package.put("helper.c", "int twice(int x) { return 2 * x; }\n");

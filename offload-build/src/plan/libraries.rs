@@ -3,6 +3,7 @@
 use crate::device_link::DeviceInput;
 use crate::inputs::libraries::{Library, name_of};
 use crate::steps::extract::Extraction;
+use offload_build_core::compile::nvcc;
 use offload_build_core::declare::module::{Module, Target};
 use offload_build_core::error::Error;
 use offload_build_core::files;
@@ -33,6 +34,8 @@ pub(crate) fn inputs(
             let stem = files::short_name(&stem);
             let extension = if library.bitcode.binary_search(&index).is_ok() {
                 "bc"
+            } else if target.triple.is_nvptx() {
+                nvcc::EXTENSION
             } else {
                 "o"
             };

@@ -12,7 +12,7 @@ use crate::process::command::Command;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The extension of what it makes: `nvlink` takes no other, without a word.
+/// Extension of cubins: to nvlink of CUDA 11 a file called `.o` is a host object, whose device code it ignores if it is a cubin.
 pub const EXTENSION: &str = "cubin";
 
 /// Options that say how much an image tells of its source.
