@@ -595,11 +595,18 @@ fn says_what_nvcc_does_not_do() {
             "Cargo.toml:9:1: `-Xfatbin` in `flags` has no effect: the key `compress` does that"
         );
     }
-    let error = fails(&format!("{KEYS}targets = [\"sm_20\"]\n"));
-    assert!(
-        error.contains("Unsupported gpu architecture 'sm_20'"),
-        "{error}"
+    let unknown = format!("{KEYS}targets = [\"sm_20\"]\n");
+    let hint = "\nhint: each release of CUDA has its processors: ";
+    let error = fails(&unknown);
+    assert!(error.contains("'sm_20'") && error.contains(hint), "{error}");
+    // The words of CUDA 11.8 and 12.4.
+    let words = "nvcc fatal   : Value 'sm_20' is not defined for option 'gpu-architecture'";
+    package.put(
+        "cuda/bin/nvcc",
+        &format!("#!/bin/sh\n[ \"$1\" = --version ] || {{ echo \"{words}\" >&2; exit 1; }}\n"),
     );
+    let error = fails(&unknown);
+    assert!(error.contains(words) && error.contains(hint), "{error}");
 }
 
 #[test]

@@ -153,6 +153,8 @@ const FOR_CUDA: &[(&str, &str)] = &[
         "clang has no `__managed__` variables for CUDA: host and device would each have one of their own. Set `compiler = \"nvcc\"`",
     ),
     ("Unsupported gpu architecture", OTHER_CUDA),
+    // nvcc before CUDA 13, for `-arch`.
+    ("is not defined for option 'gpu-architecture'", OTHER_CUDA),
     ("fatal error: nv/target", CCCL),
     ("fatal error: 'nv/target'", CCCL),
     ("fatal error: cuda/", CCCL),
