@@ -768,6 +768,22 @@ fn links_the_static_runtime_of_cuda() {
     let log = fs::read_to_string(log).unwrap();
     assert!(log.starts_with("register 0 magic 466243b1"), "{log}");
     assert!(log.contains("\nlaunch 0 _Z5plainPif\n"), "{log}");
+
+    // Debian has the libraries in a folder of the system, beside the root that clang reads.
+    fs::create_dir_all(package.at("usr/lib/cuda/include")).unwrap();
+    let of_system = static_runtime(
+        &package,
+        "usr/lib/x86_64-linux-gnu",
+        "int other;\n",
+        "x86_64",
+    );
+    let mut script = package.script();
+    script.env("CUDA_PATH", package.at("usr/lib/cuda"));
+    let told = text(&script.output().unwrap());
+    assert!(!told.contains("cargo::warning"), "{told}");
+    let original = of_system.join("libcudart_static.a");
+    assert_eq!(fs::read(&copy).unwrap(), fs::read(original).unwrap());
+
     // The loader would take a copy that stays.
     declare(&package, &format!("{PTX}{ALONE}cudart = \"none\"\n"));
     package.builds();

@@ -69,6 +69,9 @@ impl Runtime {
                 roots.push(root);
             }
         }
+        let spread = roots.iter().filter_map(|root| sdk::spread_over(root));
+        let spread: Vec<PathBuf> = spread.map(Path::to_owned).collect();
+        roots.extend(spread);
         let [library] = libraries;
         let folder = gpu_folder(module, library, form, host, environment, &roots);
         Some(Self {

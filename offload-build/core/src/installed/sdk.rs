@@ -142,6 +142,13 @@ pub fn roots(module: &Module, environment: &Environment) -> Vec<PathBuf> {
     roots
 }
 
+/// Returns the folder over which Debian spreads the vendor's files, if `root` is the part of them that it collects.
+pub fn spread_over(root: &Path) -> Option<&Path> {
+    let [collected, _] = CUDA.collected?;
+    let is_collected = root.ends_with(collected) && root.is_dir();
+    root.ancestors().nth(2).filter(|_| is_collected)
+}
+
 /// Returns the root of the SDK of `language`, whatever the sources of a module use; `tree` is that of its compiler.
 ///
 /// # Errors
