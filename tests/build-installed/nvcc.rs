@@ -411,12 +411,20 @@ fn finds_nvcc_and_says_where_it_looked() {
         error.starts_with("module `kernels`: `g++-none` not found (searched: PATH) [OFF605]\nhint: nvcc needs a C++ compiler of the host: "),
         "{error}"
     );
+    let lines = || fs::read_to_string(package.at("starts")).unwrap();
+    assert!(!lines().contains("-ccbin"), "{}", lines());
     text(
         &script(&package)
             .env("NVCC_CCBIN", "/usr/bin/g++")
             .output()
             .unwrap(),
     );
+    // Not every release reads the variable.
+    let lines = lines();
+    let named = lines
+        .lines()
+        .filter(|line| line.contains("-ccbin=/usr/bin/g++"));
+    assert_eq!(named.count(), 2, "{lines}");
 }
 
 #[test]
@@ -599,14 +607,24 @@ fn says_what_nvcc_does_not_do() {
     let hint = "\nhint: each release of CUDA has its processors: ";
     let error = fails(&unknown);
     assert!(error.contains("'sm_20'") && error.contains(hint), "{error}");
-    // The words of CUDA 11.8 and 12.4.
-    let words = "nvcc fatal   : Value 'sm_20' is not defined for option 'gpu-architecture'";
-    package.put(
-        "cuda/bin/nvcc",
-        &format!("#!/bin/sh\n[ \"$1\" = --version ] || {{ echo \"{words}\" >&2; exit 1; }}\n"),
-    );
-    let error = fails(&unknown);
-    assert!(error.contains(words) && error.contains(hint), "{error}");
+    // Words of CUDA 11.8 and 12.4.
+    let compiler = "\nhint: name an older compiler of the host";
+    for (words, hint) in [
+        (
+            "nvcc fatal   : Value 'sm_20' is not defined for option 'gpu-architecture'",
+            hint,
+        ),
+        (
+            "host_config.h:132:2: error: #error -- unsupported GNU version! gcc versions later than 11 are not supported!",
+            compiler,
+        ),
+    ] {
+        let print = format!("{{ echo \"{words}\" >&2; exit 1; }}");
+        let shim = format!("#!/bin/sh\n[ \"$1\" = --version ] || {print}\n");
+        package.put("cuda/bin/nvcc", &shim);
+        let error = fails(&unknown);
+        assert!(error.contains(words) && error.contains(hint), "{error}");
+    }
 }
 
 #[test]

@@ -155,6 +155,10 @@ const FOR_CUDA: &[(&str, &str)] = &[
     ("Unsupported gpu architecture", OTHER_CUDA),
     // nvcc before CUDA 13, for `-arch`.
     ("is not defined for option 'gpu-architecture'", OTHER_CUDA),
+    (
+        "unsupported GNU version",
+        "name an older compiler of the host that this nvcc supports in NVCC_CCBIN, or with `flags = [\"-ccbin=g++-11\"]`",
+    ),
     ("fatal error: nv/target", CCCL),
     ("fatal error: 'nv/target'", CCCL),
     ("fatal error: cuda/", CCCL),

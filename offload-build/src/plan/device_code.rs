@@ -334,6 +334,7 @@ impl Context<'_> {
                     include: clang.include,
                     debug: clang.debug,
                     version: &self.compiler.version,
+                    ccbin: self.compiler.ccbin.as_deref(),
                 };
                 match target.is_ptx {
                     true => nvcc.ptx(&processor, compile),

@@ -36,7 +36,7 @@ impl Context<'_> {
         let (llvm, other) = (&self.compiler.llvm, &self.compiler.host_compiler);
         let mut link = match (llvm, other) {
             (Some(llvm), _) => Command::new(&llvm.clang).arg("--no-default-config"),
-            (None, Some(other)) => Command::new(&other.program),
+            (None, Some(other)) => Command::new(other),
             (None, None) => Command::new("cc"),
         };
         if llvm.is_some() && self.host.is_cross {

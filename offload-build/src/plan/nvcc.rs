@@ -141,7 +141,7 @@ fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> T
             Some(library) => Some(nvcc::search_of(library)),
             None => (!of_this_machine).then(|| "-cudadevrt=none".into()),
         })
-        .args(other_host(context));
+        .args(nvcc::host_compiler(context.compiler.ccbin.as_deref()));
     let inputs = objects.iter().chain(&module.named_files);
     let inputs = inputs.map(PathBuf::as_path).chain(runtime);
     Task {
@@ -160,12 +160,6 @@ fn device_link(module: &Module, context: &Context<'_>, objects: &[PathBuf]) -> T
         },
         ..context.task(&output)
     }
-}
-
-/// The option for another host.
-fn other_host(context: &Context<'_>) -> Option<String> {
-    let compiler = context.compiler.host_compiler.as_ref();
-    compiler.map(nvcc::other_host)
 }
 
 /// Plans the objects of all sources, with device code for all targets.
@@ -191,9 +185,9 @@ fn compiles(module: &Module, context: &Context<'_>) -> (Stage, Vec<PathBuf>) {
                     include: clang.include,
                     debug: clang.debug,
                     version: &context.compiler.version,
+                    ccbin: context.compiler.ccbin.as_deref(),
                 };
                 nvcc.object(&module.targets, device_level, module.compress, compile)
-                    .args(other_host(context))
             },
         )));
         objects.push(output);

@@ -6,7 +6,6 @@
 use crate::compile::clang::{Compile, depfile};
 use crate::declare::module::{ImageCompression, Target};
 use crate::files;
-use crate::installed::compilers::HostCompiler;
 use crate::installed::cuda;
 use crate::process::command::Command;
 use std::ffi::OsString;
@@ -31,6 +30,8 @@ pub struct Nvcc<'a> {
     pub debug: bool,
     /// The line of `--version` that tells its release.
     pub version: &'a str,
+    /// `-ccbin=`: the compiler of the host.
+    pub ccbin: Option<&'a str>,
 }
 
 /// The warning of nvcc (20044-D) about a variable that is declared `extern` without relocatable device code. It makes another one for
@@ -115,6 +116,7 @@ impl Nvcc<'_> {
             command = command.refuse_warning(OWN_VARIABLE);
         }
         command
+            .args(host_compiler(self.ccbin))
             .args(compile.flags)
             .args(["-MD", "-MT", "out", "-MF"])
             .arg(depfile(compile.output))
@@ -281,10 +283,10 @@ pub fn link_options(runtime: Option<&Path>, flags: &[String]) -> Vec<OsString> {
         .collect()
 }
 
-/// Returns the option that has nvcc compile for the host of `compiler`, with the toolkit's files for that host.
+/// Returns the option that has nvcc run this compiler of the host, with the toolkit's files for its processor.
 #[must_use]
-pub fn other_host(compiler: &HostCompiler) -> String {
-    format!("-ccbin={}", compiler.name)
+pub fn host_compiler(ccbin: Option<&str>) -> Option<String> {
+    ccbin.map(|name| format!("-ccbin={name}"))
 }
 
 /// Returns the option that makes a linker search the folder of `library`.
@@ -318,6 +320,7 @@ mod tests {
             include: &include,
             debug: true,
             version: "",
+            ccbin: None,
         };
         let define = [("FAST", ""), ("MAX(x, y)", "x"), ("PAIR", "1,2")];
         let define = define
@@ -350,8 +353,11 @@ mod tests {
             as_nvcc_reads(r#""a\n$HOME`id`""#),
             r#""a\\\\n\\$HOME\\`id\\`""#
         );
+        nvcc.ccbin = Some("g++-11");
+        let line = nvcc.cubin("sm_90a", &compile).to_string();
+        assert!(line.contains(" -ccbin=g++-11 --use_fast_math "), "{line}");
         // Who debugs says so.
-        (nvcc.std, nvcc.include) = (None, &[]);
+        (nvcc.std, nvcc.include, nvcc.ccbin) = (None, &[], None);
         let (none, flags) = (Default::default(), ["-G".to_owned()]);
         (compile.define, compile.flags) = (&none, &flags);
         (compile.opt_level, compile.rdc) = ("0", false);

@@ -24,8 +24,10 @@ pub struct Compiler {
     pub search: Search,
     /// Programs that `program` runs, and that decide what it makes.
     pub behind: Vec<PathBuf>,
-    /// The compiler that nvcc is told to run, for host code in a cross build.
-    pub host_compiler: Option<HostCompiler>,
+    /// The compiler that nvcc runs for host code in a cross build.
+    pub host_compiler: Option<PathBuf>,
+    /// The value of nvcc's `-ccbin`, unless its flags name the compiler of the host or it is the usual one.
+    pub ccbin: Option<String>,
     /// The folder of the host's `libomptarget.so`, for OpenMP. A cross build may go without: where it is missing is
     /// said then.
     pub runtime: Option<Result<PathBuf, NotFound>>,
@@ -41,14 +43,6 @@ pub struct Compiler {
     pub sysroot: Option<PathBuf>,
     /// The line of `--version` that tells its release.
     pub version: String,
-}
-
-/// The compiler of C++ that nvcc runs for the host.
-#[derive(Debug)]
-pub struct HostCompiler {
-    /// Its name as a user wrote it: nvcc warns if `flags` repeat `-ccbin` with other words.
-    pub name: String,
-    pub program: PathBuf,
 }
 
 /// Programs that link kernels in Rust without clang; nothing for GPUs that are no target. The error says why there are none, with
@@ -91,6 +85,7 @@ impl Compiler {
             search,
             behind: Vec::new(),
             host_compiler: None,
+            ccbin: None,
             runtime: None,
             sdk: None,
             device_libraries: None,

@@ -6,9 +6,7 @@ mod hipcc;
 pub mod nvcc;
 
 pub use crate::installed::compilers::choice::processors;
-pub use crate::installed::compilers::compiler::{
-    Compiler, HostCompiler, KernelLinker, WithoutClang,
-};
+pub use crate::installed::compilers::compiler::{Compiler, KernelLinker, WithoutClang};
 
 use crate::declare::family::Family;
 use crate::declare::language::Language;
@@ -118,6 +116,7 @@ impl Compiler {
             search: search.clone(),
             behind: Vec::new(),
             host_compiler: None,
+            ccbin: None,
             runtime,
             sysroot,
         })

@@ -7,7 +7,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::files::real_path;
 use crate::installed::answers::Answers;
-use crate::installed::compilers::compiler::{Compiler, HostCompiler};
+use crate::installed::compilers::compiler::Compiler;
 use crate::installed::host::Host;
 use crate::process::command::Command;
 use crate::process::search::NotFound;
@@ -59,7 +59,7 @@ pub fn find(
     let is_other = host.is_cross && module.has_host_code && is_elf;
     let other = is_other.then_some(host);
     let of_host = match cfg!(windows) {
-        true => None,
+        true => HostCompiler::default(),
         false => host_compiler(module, other, environment, search)?,
     };
     let question = Command::new(&program).arg("--version");
@@ -71,10 +71,10 @@ pub fn find(
     let version = release.or(answer.lines().next()).unwrap_or_default();
     let version = version.trim().to_owned();
     let parts = parts(&root).filter(|part| *part != real);
-    let behind = of_host.iter().map(|compiler| compiler.program.clone());
     Ok(Compiler {
-        behind: behind.chain(parts).collect(),
-        host_compiler: of_host.filter(|_| other.is_some()),
+        behind: of_host.program.clone().into_iter().chain(parts).collect(),
+        host_compiler: of_host.program.filter(|_| other.is_some()),
+        ccbin: of_host.ccbin,
         sdk: Some(root),
         ..Compiler::alone(program, Family::Nvcc, search, version)
     })
@@ -125,14 +125,22 @@ fn check_added_flags(module: &Module, environment: &Environment) -> Result<(), E
     Ok(())
 }
 
-/// Returns the compiler that nvcc runs for the host's side; nothing if only nvcc knows it. `other` is the host of a cross build,
-/// which nvcc does not know.
+/// The compiler of C++ that nvcc runs for the host.
+#[derive(Default)]
+struct HostCompiler {
+    /// Nothing if only nvcc knows it.
+    program: Option<PathBuf>,
+    /// The value of `-ccbin`, in the words of whoever named it: nvcc warns if `flags` repeat the option with other words.
+    ccbin: Option<String>,
+}
+
+/// Finds the compiler that nvcc runs for the host's side. `other` is the host of a cross build, which nvcc does not know.
 fn host_compiler(
     module: &Module,
     other: Option<&Host>,
     environment: &Environment,
     search: &Search,
-) -> Result<Option<HostCompiler>, Error> {
+) -> Result<HostCompiler, Error> {
     let added = |variable| {
         let flags = environment.variable(variable)?;
         let flags: Vec<String> = flags.split_whitespace().map(str::to_owned).collect();
@@ -141,23 +149,35 @@ fn host_compiler(
     let [prepended, appended] = ADDED_FLAGS.map(added);
     let is_added = prepended.is_some() || appended.is_some();
     // The last one counts. Variables of nvcc may be for this machine.
-    let name = appended
+    let named = appended
         .or_else(|| named(&module.own.flags).map(str::to_owned))
         .or_else(|| other?.declared_compiler(environment, "CXX"))
-        .or(prepended)
-        .or_else(|| environment.variable("NVCC_CCBIN"))
+        .or(prepended);
+    // nvcc 11.8 and 12.4 do not read it.
+    let variable = || environment.variable("NVCC_CCBIN");
+    let of_variable = named.is_none().then(variable).flatten();
+    let is_passed = other.is_some() || of_variable.is_some();
+    let name = named
+        .or(of_variable)
         .or_else(|| other.map(|host| host.usual_compiler("g++")))
         .unwrap_or_else(|| "gcc".to_owned());
+    let ccbin = is_passed.then(|| name.clone());
     let path = Path::new(&name);
     let program = match path.is_dir() {
         true => path.join("gcc").display().to_string(),
         false => name.clone(),
     };
     if let Some(program) = search.programs(&program).next() {
-        return Ok(Some(HostCompiler { name, program }));
+        return Ok(HostCompiler {
+            program: Some(program),
+            ccbin,
+        });
     }
     if other.is_none() && (is_added || path.is_dir()) {
-        return Ok(None);
+        return Ok(HostCompiler {
+            program: None,
+            ccbin,
+        });
     }
     let package = match other {
         None => Some("g++"),
