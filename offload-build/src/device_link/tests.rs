@@ -713,6 +713,27 @@ fn says_what_is_missing_where_it_was_searched_and_how_to_get_it() {
          hint: install the tools of SPIR-V (Debian, Ubuntu: `apt install spirv-tools`; Fedora: `dnf install spirv-tools`; \
          Arch: `pacman -S spirv-tools`; conda-forge: `conda install spirv-tools`)"
     );
+    // clang translates for AMD, and runs no linker of SPIR-V.
+    let amd = Case {
+        name: "amd-spirv",
+        triple: "spirv64-amd-amdhsa",
+        processor: "amdgcnspirv",
+        kind: OffloadKind::HIP,
+        ..intel
+    };
+    let error = amd.plan().unwrap_err();
+    let start = "`llvm-spirv` not found (searched: clang's folder, PATH) [OFF605]\nhint: install ";
+    assert!(
+        error.starts_with(start) && error.contains("`apt install llvm-spirv-22`"),
+        "{error}"
+    );
+    for name in ["bin/llvm-spirv", "bin/llvm-spirv-22"] {
+        let found = Case {
+            more: &[name],
+            ..amd
+        };
+        assert!(found.plan().is_ok(), "{name}");
+    }
 }
 
 #[test]

@@ -43,6 +43,8 @@ impl DeviceLinker<'_> {
     fn check_tools(&self, job: &LinkJob) -> Result<(), NotFound> {
         if job.kinds.contains(&OffloadKind::SYCL) {
             needed(&self.tools.sycl_linker)?;
+        } else if job.is_spirv() && job.triple.as_str().starts_with("spirv64-amd-") {
+            needed(&self.tools.llvm_spirv)?;
         } else if job.is_spirv() {
             needed(&self.tools.spirv_link)?;
         }

@@ -7,7 +7,7 @@ use crate::installed::llvm::Llvm;
 use crate::installed::llvm_tools::LlvmTools;
 use crate::process::command::Command;
 use crate::process::install::Need;
-use crate::process::search::{NotFound, Search};
+use crate::process::search::{NotFound, Search, program_in};
 use offload_formats_core::names::Triple;
 use std::path::{Path, PathBuf};
 
@@ -39,6 +39,8 @@ pub struct DeviceTools {
     pub newest_ptx: Option<u32>,
     pub nvlink: Result<PathBuf, NotFound>,
     pub spirv_link: Result<PathBuf, NotFound>,
+    /// The translator that clang runs for AMD's SPIR-V.
+    pub llvm_spirv: Result<PathBuf, NotFound>,
     /// The linker of SYCL beside clang.
     pub sycl_linker: Result<PathBuf, NotFound>,
     /// True if `PATH`, the only place where clang 22 looks, has the linker of SYCL.
@@ -100,6 +102,7 @@ impl DeviceTools {
                 let hint = Need::SpirvTools.install(None);
                 NotFound::new("spirv-link", vec!["PATH".to_owned()], hint)
             }),
+            llvm_spirv: llvm_spirv(llvm, search),
             sycl_linker: beside("clang-sycl-linker"),
             has_sycl_linker_in_path: in_path("clang-sycl-linker").is_some(),
             device_runtime: no_clang(llvm)
@@ -132,6 +135,23 @@ impl DeviceTools {
     pub fn llvm(&self) -> Result<&Llvm, NotFound> {
         no_clang(self.llvm.as_ref())
     }
+}
+
+/// Finds the translator where clang does: with the number of its release or without, beside itself, then in `PATH`.
+fn llvm_spirv(llvm: Option<&Llvm>, search: &Search) -> Result<PathBuf, NotFound> {
+    let release = llvm.and_then(Llvm::release);
+    let numbered = release.map(|release| format!("llvm-spirv-{release}"));
+    let mut names = numbered.into_iter().chain(["llvm-spirv".to_owned()]);
+    let beside = |name: &str| {
+        let path = program_in(&llvm?.prefix.join("bin"), name);
+        path.is_file().then_some(path)
+    };
+    let found = names.find_map(|name| beside(&name).or_else(|| search.program(&name)));
+    found.ok_or_else(|| {
+        let searched = vec!["clang's folder".to_owned(), "PATH".to_owned()];
+        let hint = Need::SpirvTranslator.install(release);
+        NotFound::new("llvm-spirv", searched, hint)
+    })
 }
 
 fn no_clang(llvm: Option<&Llvm>) -> Result<&Llvm, NotFound> {

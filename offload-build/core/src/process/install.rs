@@ -29,6 +29,8 @@ pub enum Need {
     DeviceLibraries,
     /// `spirv-link`.
     SpirvTools,
+    /// `llvm-spirv`.
+    SpirvTranslator,
     /// A rustc for kernels, with the sources of its library.
     Rustc,
 }
@@ -53,7 +55,7 @@ const PACMAN: &str = "Arch";
 const CONDA: &str = "conda-forge";
 const PYPI: &str = "PyPI";
 
-const ROWS: [Package; 14] = [
+const ROWS: [Package; 15] = [
     Package {
         need: Need::Clang,
         what: "clang",
@@ -187,6 +189,15 @@ const ROWS: [Package; 14] = [
             (DNF, "dnf install spirv-tools"),
             (PACMAN, "pacman -S spirv-tools"),
             (CONDA, "conda install spirv-tools"),
+        ],
+    },
+    Package {
+        need: Need::SpirvTranslator,
+        what: "Khronos' translator of LLVM IR to SPIR-V, of clang's release",
+        commands: &[
+            (APT, "apt install llvm-spirv-<n>"),
+            (DNF, "dnf install spirv-llvm-translator-tools"),
+            (PACMAN, "pacman -S spirv-llvm-translator"),
         ],
     },
     Package {
