@@ -368,6 +368,24 @@ fn notices_that_the_linker_it_found_is_itself() {
         "error: the program found as the real linker is `offload-link` itself [OFF804]\n\
          hint: `--linker-path`, OFFLOAD_CC or CC leads to `offload-link`: set it to the compiler driver or linker that should link\n"
     ));
+    // The next `ld` links, also in a child of this tool.
+    let bin = Shim::printing();
+    std::os::unix::fs::symlink(TOOL, bin.path("ld")).unwrap();
+    fs::rename(shim.path("real"), shim.path("ld")).unwrap();
+    let path = [bin.root(), shim.root()];
+    for guard in ["OFFLOAD_LINK_ACTIVE", "OTHER"] {
+        let output = Command::new(bin.path("ld"))
+            .args(["--no-such-option", "a.o"])
+            .env("PATH", std::env::join_paths(path).unwrap())
+            .env(guard, "1")
+            .output()
+            .unwrap();
+        assert_eq!(
+            text(&output.stdout),
+            "--no-such-option\na.o\n",
+            "{output:?}"
+        );
+    }
     // By one of our own names it is passed over.
     let output = Command::new(TOOL)
         .arg("--version")

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use offload_build::tools::{Command, GUARD};
 use offload_formats::container::elf::Machine;
@@ -32,6 +32,9 @@ pub(crate) fn find(arguments: &Arguments, host: Option<Machine>) -> Result<Comma
     let answers = arguments.position == (Position::Linker { answers: true });
     if answers && !arguments.options.emit_fatbin_only {
         return Err(LinkError::NoLinkerPath);
+    }
+    if let Some(next) = next_ld().filter(|_| !driver) {
+        return Ok(Command::new(next));
     }
     if is_nested() {
         return Err(LinkError::Recursion);
@@ -66,8 +69,25 @@ pub(crate) fn find(arguments: &Arguments, host: Option<Machine>) -> Result<Comma
 }
 
 fn in_path(name: &str) -> bool {
+    programs(name).next().is_some()
+}
+
+/// Returns the programs called `name` in `PATH`.
+fn programs(name: &str) -> impl Iterator<Item = PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|dir| dir.join(name).is_file())
+    let folders: Vec<PathBuf> = env::split_paths(&path).collect();
+    let programs = folders.into_iter().map(move |dir| dir.join(name));
+    programs.filter(|program| program.is_file())
+}
+
+/// Returns the next `ld` in `PATH` if the first one is this tool.
+fn next_ld() -> Option<PathBuf> {
+    let real = |path: &Path| path.canonicalize().ok();
+    let this = env::current_exe().ok().as_deref().and_then(real)?;
+    let is_this = |path: &PathBuf| real(path).is_some_and(|real| real == this);
+    let mut programs = programs("ld");
+    let first = programs.next()?;
+    programs.find(|program| is_this(&first) && !is_this(program))
 }
 
 /// Tells whether `program` has a name of this tool and is this file.
