@@ -600,6 +600,18 @@ fn shows_the_command_of_a_device_link_that_failed() {
     let shown = said(relocatable);
     let hint = "\nhint: the image calls OpenMP's runtime: `--device-linker=x86_64-pc-linux-gnu=-lomp` links it, also with -r\n";
     assert!(shown.contains(hint), "{shown}");
+    // A function that OpenMP's runtime for CPUs lacks.
+    let only_gpus = code.replace("int nowhere(void)", "void __kmpc_target_deinit(void)");
+    let only_gpus = only_gpus.replace("nowhere", "__kmpc_target_deinit");
+    let calls = region("mine").replace("host = on_host();", "__kmpc_target_deinit();");
+    let source = program(&["mine"]) + &only_gpus + &calls;
+    project.compile("gpus.c", &source, &[]);
+    let shown = said(project.clang(&["gpus.o", "-o", "none"]));
+    assert!(
+        shown.contains("undefined reference to `__kmpc_target_deinit'"),
+        "{shown}"
+    );
+    assert!(!shown.contains("hint:"), "{shown}");
 }
 
 #[test]

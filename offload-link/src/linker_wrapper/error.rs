@@ -264,7 +264,11 @@ fn device_link_hint(target: &str, problem: &CommandError) -> String {
         return "\nhint: device code has no runtime of sanitizers: `-Xarch_host -fsanitize=…` instruments the host code alone"
             .to_owned();
     }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_linked = words.contains(&"-lomp") || words.windows(2).any(|pair| pair == ["-l", "omp"]);
     match of_cpu.iter().any(|words| text.contains(words)) {
+        // The runtime for GPUs has functions that the one for CPUs lacks.
+        true if is_linked => String::new(),
         true if !triple.starts_with("nvptx") && !triple.starts_with("amdgcn") => {
             format!(
                 "\nhint: the image calls OpenMP's runtime: `--device-linker={triple}=-lomp` links it, also with -r"
