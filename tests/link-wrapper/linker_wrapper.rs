@@ -614,6 +614,40 @@ fn shows_the_command_of_a_device_link_that_failed() {
     assert!(!shown.contains("hint:"), "{shown}");
 }
 
+/// Build systems pass options of compiles to links, too.
+#[test]
+fn takes_no_value_of_a_compilers_option_for_an_input() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    project.compile("main.c", &(program(&["mine"]) + &region("mine")), &[]);
+    let help = project.command("clang-19").arg("--help-hidden").output();
+    let help = text(&help.unwrap().stdout);
+    let options = help.lines().filter_map(|line| {
+        let (name, value) = line.trim_start().split_once(' ')?;
+        (name.starts_with('-') && value.starts_with('<')).then_some(name)
+    });
+    // Not those that say what the link writes or reads, and names with a triple: what follows these is an option.
+    let others = ["-o", "-x", "-T", "-Xlinker"];
+    let options = options.filter(|name| !others.contains(name) && !name.contains('<'));
+    let options: Vec<&str> = options.collect();
+    assert!(options.len() > 50, "{options:?}");
+    let mut link = project.command(TOOL);
+    link.args(options.iter().flat_map(|name| [*name, "value"]));
+    let long = ["--define-macro", "--include-directory", "-dumpbase-ext"];
+    link.args(long.iter().flat_map(|name| [*name, "value"]));
+    let output = link.args(["main.o", "-o", "p", "--dry-run"]).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let plan = text(&output.stderr);
+    let host = plan.lines().last().unwrap();
+    let objects = host.split(" value ").last().unwrap();
+    assert!(
+        objects.contains(".image.wrapper.o main.o "),
+        "{objects}\n{plan}"
+    );
+}
+
 #[test]
 fn leaves_nothing_behind_when_the_disk_is_full_or_the_temporary_folder_missing() {
     let Some(project) = Project::new() else {

@@ -326,12 +326,25 @@ pub(crate) const CC: &[Opt<Host>] = &[
     host(Host::UnreadInputs, &["T"], Spelling::Letter),
     host(Host::UnreadInputs, &["specs"], Spelling::Equal),
     host(Host::UnreadInputs, &["-specs", "-config"], Spelling::Value),
-    host(Host::Value, &["z", "I", "D", "U", "MF", "MT", "MQ", "G"], Spelling::Letter),
+    host(Host::Value, &["z", "A", "F", "I", "J", "D", "U", "MF", "MT", "MQ", "G"], Spelling::Letter),
     host(Host::Value, &[
         "Xclang", "Xpreprocessor", "Xassembler", "Xarch_host", "Xarch_device", "Xcuda-ptxas", "Xoffload-linker", "mllvm",
         "include", "imacros", "isystem", "idirafter", "iquote", "iprefix", "iwithprefix", "isysroot", "-param", "aux-info",
         "dumpbase", "dumpdir", "arch", "framework", "rpath", "install_name", "bundle_loader", "wrapper", "gcc-toolchain",
         "MJ", "mthread-model", "include-pch", "serialize-diagnostics", "-serialize-diagnostics",
+    ], Spelling::Separate),
+    // Options of compiles, which builds pass to links, too: what clang 19, clang 22 and gcc 12 call incomplete without a next word.
+    host(Host::Value, &[
+        "Xanalyzer", "Xclangas", "Xcuda-fatbinary", "Xflang", "Xopenmp-target", "mmlir", "meabi", "resource-dir", "working-directory",
+        "ivfsoverlay", "vfsoverlay", "iframework", "iframeworkwithsysroot", "iapinotes-modules", "isystem-after", "iwithprefixbefore",
+        "iwithsysroot", "imultilib", "imultiarch", "cxx-isystem", "stdlib++-isystem", "module-dir", "fintrinsic-modules-path",
+        "dependency-file", "dependency-dot", "module-dependency-dir", "dumpbase-ext", "dsym-dir", "object-file-name", "ccc-gcc-name",
+        "ccc-install-dir", "fdebug-compilation-dir", "ftrapv-handler", "fmodules-user-build-path", "fexperimental-openacc-macro-override",
+        "gen-cdb-fragment-path", "hlsl-entry", "b", "ccc-arcmt-migrate", "ccc-objcmt-migrate", "arcmt-migrate-report-output", "darwin-target-variant", "darwin-target-variant-triple", "Hd", "Hf", "gnatO",
+        "-analyzer-output", "-assert", "-define-macro", "-undefine-macro", "-dump", "-dumpbase", "-dumpbase-ext", "-dumpdir", "-imacros",
+        "-include", "-include-directory", "-include-directory-after", "-include-prefix", "-include-with-prefix",
+        "-include-with-prefix-after", "-include-with-prefix-before", "-dyld-prefix", "-std", "-stdlib", "-rtlib", "-resource", "-mhwdiv",
+        "-system-header-prefix", "-no-system-header-prefix", "-encoding",
     ], Spelling::Separate),
     // Long names that are not the letter option with which they begin.
     host(Host::Value, &["export-dynamic", "emit-llvm", "undef"], Spelling::Flag),
