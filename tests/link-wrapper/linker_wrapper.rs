@@ -913,8 +913,10 @@ fn extracts_what_the_host_link_leaves_when_asked_or_needed() {
                 .output()
                 .unwrap();
             assert!(link.status.success(), "{link:?}");
+            let report = line(project.read("report"));
             assert!(
-                line(project.read("report")).ends_with(": linked for x86_64-pc-linux-gnu other")
+                report.ends_with(": linked for x86_64-pc-linux-gnu other"),
+                "{report}"
             );
         }
     }

@@ -53,28 +53,30 @@ pub(crate) fn of_variable(value: Option<&OsStr>) -> Result<Option<LlvmRelease>, 
         .map_err(|error| format!("{VARIABLE}: {error}"))
 }
 
-/// Returns the release for a tool started as `path`, as [`known`] has it; else 22.
+/// Returns the release for a tool started as `path`: as [`known`] has it, under LLVM's name that of the clang that started it, else 22.
 pub(crate) fn stands_for(path: &OsStr) -> LlvmRelease {
-    known(path).unwrap_or_default()
+    let of_parent = || of_caller().filter(|_| is_llvms(Path::new(path)));
+    known(path).or_else(of_parent).unwrap_or_default()
 }
 
-/// Returns the release for a tool started as `path`, if something shows one: its name (`clang-offload-bundler-19`), or for a tool
-/// with LLVM's name the installation around it or the clang that started it.
+/// Returns the release for a tool started as `path`, if the path shows one: its name (`clang-offload-bundler-19`), or for a tool
+/// with LLVM's name the installation around it.
 pub(crate) fn known(path: &OsStr) -> Option<LlvmRelease> {
     let search = std::env::var_os("PATH").unwrap_or_default();
-    find(Path::new(path), &search, platform::parent_program)
+    find(Path::new(path), &search)
 }
 
-fn find(
-    path: &Path,
-    search: &OsString,
-    parent: impl FnOnce() -> Option<PathBuf>,
-) -> Option<LlvmRelease> {
+/// Returns the release of the clang that started this process, if one did.
+pub(crate) fn of_caller() -> Option<LlvmRelease> {
+    of_compiler(&platform::parent_program()?)
+}
+
+fn find(path: &Path, search: &OsString) -> Option<LlvmRelease> {
     let name = path.file_name()?.to_str()?;
     if let Some(release) = named(name) {
         return Some(release);
     }
-    if !name.starts_with("clang-") && !name.starts_with("llvm-") {
+    if !is_llvms(path) {
         return None;
     }
     let mut folders: Box<dyn Iterator<Item = PathBuf>> = if path.components().count() > 1 {
@@ -82,9 +84,13 @@ fn find(
     } else {
         Box::new(std::env::split_paths(search))
     };
-    let bin = folders.find(|folder| folder.join(name).exists());
-    bin.and_then(|bin| around(&bin))
-        .or_else(|| of_compiler(&parent()?))
+    around(&folders.find(|folder| folder.join(name).exists())?)
+}
+
+/// Tells whether a tool has LLVM's name.
+fn is_llvms(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    name.starts_with("clang-") || name.starts_with("llvm-")
 }
 
 /// Returns the release of a compiler of LLVM, such as `/usr/lib/llvm-19/bin/clang`; nothing for other programs.
@@ -127,7 +133,7 @@ mod tests {
             fs::write(bin.join(name), "").unwrap();
         }
         let search = bin.clone().into_os_string();
-        let find = |path: &Path| find(path, &search, || None);
+        let find = |path: &Path| find(path, &search);
         let llvm = bin.join("clang-offload-bundler");
         assert_eq!(find(&llvm), Some(LlvmRelease::V19));
         assert_eq!(
@@ -148,16 +154,7 @@ mod tests {
     #[test]
     fn is_the_release_of_the_clang_that_started_the_tool() {
         let folder = tempfile::tempdir().unwrap();
-        let own = folder.path().join("home/offload");
-        let clang = folder.path().join("lib/clang");
-        fs::create_dir_all(clang.join("21")).unwrap();
-        fs::create_dir_all(&own).unwrap();
-        fs::write(own.join("clang-offload-bundler"), "").unwrap();
-        let llvm = own.join("clang-offload-bundler");
-        let started_by = |tool: &Path, program: &str| {
-            let program = folder.path().join("bin").join(program);
-            find(tool, &OsString::new(), || Some(program))
-        };
+        fs::create_dir_all(folder.path().join("lib/clang/21")).unwrap();
         for (program, release) in [
             ("clang", Some(LlvmRelease::V21)),
             ("clang++-20", Some(LlvmRelease::V20)),
@@ -165,10 +162,8 @@ mod tests {
             ("make", None),
             ("python-19", None),
         ] {
-            assert_eq!(started_by(&llvm, program), release, "{program}");
+            let path = folder.path().join("bin").join(program);
+            assert_eq!(of_compiler(&path), release, "{program}");
         }
-        // Its own name is no name of LLVM.
-        let tool = own.join("offload-bundler");
-        assert_eq!(started_by(&tool, "clang-19"), None);
     }
 }

@@ -601,7 +601,10 @@ impl LinkerOptions {
                 let newer = of_inputs()?.filter(|release| *release > LlvmRelease::V19);
                 Ok(newer.unwrap_or_default())
             }
-            None => Ok(of_inputs()?.unwrap_or_default()),
+            None => match installation::of_caller() {
+                Some(release) => Ok(release),
+                None => Ok(of_inputs()?.unwrap_or_default()),
+            },
         }
     }
 }
