@@ -103,22 +103,17 @@ impl Compiler {
         refused(&llvm).map(named).map_or(Ok(()), Err)?;
         choice::check_declared(module, &llvm, &used)?;
         let sdk = sdk?.map(|root| root.path);
+        let program = llvm.clang.clone();
+        let version = version(&llvm, answers)?;
         Ok(Self {
-            version: version(&llvm, answers)?,
             device_libraries: device_libraries(module, sdk.as_deref(), &llvm, environment),
             lacks_wavefront_size: used.lacks_wavefront_size(&llvm),
             include_last: sdk::folders_last(module, headers.as_deref()),
             sdk,
-            program: llvm.clang.clone(),
-            family: Family::Clang,
             llvm: Some(llvm),
-            without_clang: None,
-            search: search.clone(),
-            behind: Vec::new(),
-            host_compiler: None,
-            ccbin: None,
             runtime,
             sysroot,
+            ..Self::alone(program, Family::Clang, search.clone(), version)
         })
     }
 
