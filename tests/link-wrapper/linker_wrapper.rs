@@ -313,6 +313,9 @@ fn explains_what_is_wrong_with_the_command_line() {
             format!("{option}: missing argument [OFF808]\n")
         );
     }
+    // A driver passes the value on behind its option.
+    let output = shim.run("offload-link", &["a.o", "-Wl,-rpath", "folder"]);
+    assert!(output.status.success(), "{output:?}");
     assert_eq!(
         error(&["--device-linkr=x"]),
         "unknown option `--device-linkr=x` [OFF808]\nhint: did you mean `--device-linker`?\n"

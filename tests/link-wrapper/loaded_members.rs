@@ -385,6 +385,8 @@ fn foresees_what_definitions_outside_of_archives_leave_unloaded() {
             .command("ld")
             .args(["-shared", "shared.o", "-o", &library]));
     }
+    let script = "INPUT(AS_NEEDED(libstrong.so))";
+    objects.project.write("libscript.so", script);
     let archives = ["libka.a", "other.o", "libkb.a"];
     for linker in of_elf() {
         let is_in_order = ["bfd", "gold"].contains(&linker.name);
@@ -417,6 +419,10 @@ fn foresees_what_definitions_outside_of_archives_leave_unloaded() {
                 }
             }
         }
+        let line = ["--no-as-needed", "libscript.so", "m.o"];
+        let line = [&line, &archives[..]].concat();
+        let loaded = objects.loaded(&linker, &line);
+        assert_eq!(objects.foreseen(&linker, &line), loaded, "{}", linker.name);
         let line = ["-shared", "--version-script=v.map", "api.o"];
         let line = [&line, &archives[..]].concat();
         let loaded = objects.loaded(&linker, &line);

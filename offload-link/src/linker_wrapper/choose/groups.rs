@@ -344,6 +344,12 @@ mod tests {
             by_host_link(&[gpu, generic]),
             [group("gfx942", &[0, 1]), group("gfx9-4-generic", &[1])]
         );
+        // These are an error later, because no bundle holds both.
+        let (any, on) = ((AMD, "gfx90a", false), (AMD, "gfx90a:xnack+", false));
+        assert_eq!(
+            by_host_link(&[on, any]),
+            [group("gfx90a:xnack+", &[0, 1]), group("gfx90a", &[1])]
+        );
         // An object's group takes it.
         let object = (AMD, "gfx942", true);
         assert_eq!(by_host_link(&[generic, object]), [group("gfx942", &[1, 0])]);

@@ -9,10 +9,10 @@
 //!
 //! Shared libraries define symbols, too: a member that defines one of these later is not loaded for it.
 //!
-//! GNU ld, lld with `--fortran-common`, and mold also load a member that gives common storage a value. GNU ld goes through the archives again after LTO.
+//! GNU ld, lld with `--fortran-common` (the default up to LLVM 14), and mold also load a member that gives common storage a value. GNU ld goes through the archives again after LTO.
 //! Random links compared these rules with each linker. Only names that archives have are kept: others decide nothing.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
 use crate::linker_wrapper::inputs::symbols::Symbols;
@@ -112,6 +112,8 @@ pub(super) struct HostSearch<'a> {
     /// Symbols that are undefined or common.
     wanted: BTreeSet<usize>,
     loaded: Vec<bool>,
+    /// Symbols with a strong definition, of each unit that was read for common storage.
+    strong: HashMap<usize, Vec<usize>>,
     /// State of a symbol with a weak definition.
     weak: SymbolState,
     /// Set when a loaded unit is LTO code.
@@ -123,7 +125,7 @@ pub(super) struct HostSearch<'a> {
 pub(super) enum SearchRules {
     Elf {
         linker: ElfLinker,
-        /// Set by lld's option of that name.
+        /// lld gives common storage a value from archives: by its option of that name, or by default up to LLVM 14.
         fortran_common: bool,
     },
     /// lld's for Windows. GNU ld for MinGW also gives common storage its value.
@@ -162,6 +164,7 @@ impl<'a> HostSearch<'a> {
             states: Vec::new(),
             referred: Vec::new(),
             wanted: BTreeSet::new(),
+            strong: HashMap::new(),
             weak: SymbolState::Weak,
             has_lto: false,
         };
@@ -187,6 +190,12 @@ impl<'a> HostSearch<'a> {
             self.referred.push(ReferredBy::Nothing);
         }
         symbol
+    }
+
+    /// Tells whether an archive has one of these symbols.
+    pub(super) fn knows(&self, names: &[&[u8]]) -> bool {
+        let mut names = names.iter();
+        names.any(|name| self.numbers.contains_key(name))
     }
 
     /// Tells whether linkers may load different units: if several define a symbol, or a unit that
@@ -464,7 +473,7 @@ impl HostSearch<'_> {
 
     /// Tells whether an archive is searched for a unit. Only a strong definition gives common storage its value.
     fn is_wanted<E>(
-        &self,
+        &mut self,
         unit: usize,
         common: CommonStorage,
         reader: &mut impl SymbolReader<E>,
@@ -479,17 +488,26 @@ impl HostSearch<'_> {
         if !has_common {
             return Ok(false);
         }
-        let mut has_value = false;
-        reader.unit(unit, &mut |symbols| {
-            let is_common = |name: &&&[u8]| {
-                let mut numbers = referred_as(name).filter_map(|name| self.numbers.get(name));
-                numbers.any(|symbol| self.states[*symbol] == SymbolState::Common)
-            };
-            let mut names = symbols.defined.iter().filter(is_common);
-            has_value =
-                names.any(|name| !symbols.weak.contains(name) && !symbols.common.contains(name));
-        })?;
-        Ok(has_value)
+        if !self.strong.contains_key(&unit) {
+            let mut strong = Vec::new();
+            reader.unit(unit, &mut |symbols| {
+                let others: HashSet<&[u8]> = symbols
+                    .weak
+                    .iter()
+                    .chain(&symbols.common)
+                    .copied()
+                    .collect();
+                let names = symbols
+                    .defined
+                    .iter()
+                    .filter(|name| !others.contains(**name));
+                let names = names.flat_map(|name| referred_as(name));
+                strong.extend(names.filter_map(|name| self.numbers.get(name)));
+            })?;
+            self.strong.insert(unit, strong);
+        }
+        let mut strong = self.strong[&unit].iter();
+        Ok(strong.any(|symbol| self.states[*symbol] == SymbolState::Common))
     }
 
     /// Searches an archive until nothing is found, and tells whether a unit was loaded.
@@ -513,9 +531,19 @@ impl HostSearch<'_> {
             next = unit + 1;
             if !self.loaded[unit] && self.is_wanted(unit, common, reader)? {
                 has_loaded = true;
+                let symbols = self.listed[unit].iter().copied();
+                let symbols = symbols.filter(|symbol| self.states[*symbol] != SymbolState::Common);
+                let symbols: Vec<usize> = symbols.collect();
                 let needed = self.load(unit, reader)?;
                 // Its common storage may get a value from a member of the same archive.
-                for symbol in needed.iter().chain(self.wanted_of(unit, common)) {
+                let is_new = |symbol: &&usize| {
+                    self.states[**symbol] == SymbolState::Common
+                        && common == CommonStorage::NeedsValue
+                };
+                let is_undefined =
+                    |symbol: &&usize| self.states[**symbol] == SymbolState::Undefined;
+                let needed = needed.iter().filter(is_undefined);
+                for symbol in needed.chain(symbols.iter().filter(is_new)) {
                     possible.extend(within(&self.providers[*symbol], &units));
                 }
             }

@@ -25,11 +25,14 @@ use crate::linker_wrapper::inputs::host_objects;
 use crate::linker_wrapper::inputs::images::Image;
 use crate::linker_wrapper::inputs::symbols::{Names, Symbols};
 use crate::linker_wrapper::line::arguments::{Arguments, Item, Load, Position};
-use crate::linker_wrapper::line::elf_linker::ElfLinker;
+use crate::linker_wrapper::line::elf_linker::{AskedLinker, ElfLinker};
 use crate::linker_wrapper::line::family::Family;
 use crate::linker_wrapper::report::fates::Report;
 
-/// Tells for each unit whether the host link loads it. `linker` tells which linker that is.
+/// First release of lld without `--fortran-common` by default.
+const WITHOUT_FORTRAN_COMMON: u32 = 15;
+
+/// Tells for each unit whether the host link loads it.
 ///
 /// # Errors
 ///
@@ -38,7 +41,7 @@ pub(super) fn linked_units(
     inputs: &Inputs,
     images: &[Image],
     arguments: &Arguments,
-    linker: impl Fn() -> ElfLinker,
+    linker: &impl AskedLinker,
     report: &mut Report,
 ) -> Result<Vec<bool>, LinkError> {
     let in_question: HashSet<usize> = images.iter().map(|image| image.unit).collect();
@@ -129,7 +132,7 @@ impl<'a> HostUnits<'a> {
 
     fn linked(
         &self,
-        linker: impl Fn() -> ElfLinker,
+        linker: &impl AskedLinker,
         unread: &mut Option<String>,
     ) -> Result<Vec<bool>, LinkError> {
         let files = self.files();
@@ -155,14 +158,19 @@ impl<'a> HostUnits<'a> {
         let shared = self.libraries.values();
         let defined = defined.chain(shared.flat_map(|names| names.symbols().defined));
         let is_asked = search.depends_on_linker(defined) || !self.arguments.wrapped.is_empty();
-        let elf = |linker| SearchRules::Elf {
-            linker,
-            fortran_common: self.arguments.fortran_common,
+        let elf = |elf_linker| SearchRules::Elf {
+            linker: elf_linker,
+            fortran_common: self.arguments.fortran_common.unwrap_or_else(|| {
+                let mut names = self.names.iter().flatten();
+                let is_open = elf_linker == ElfLinker::Lld
+                    && names.any(|names| search.knows(&names.symbols().common));
+                is_open && linker.lld_release() < Some(WITHOUT_FORTRAN_COMMON)
+            }),
         };
         let rules = match self.arguments.family {
             Family::MinGw => SearchRules::Coff(CommonStorage::NeedsValue),
             Family::Coff => SearchRules::Coff(CommonStorage::IsDefined),
-            Family::Gnu if is_asked => elf(linker()),
+            Family::Gnu if is_asked => elf(linker.elf_linker()),
             Family::Gnu | Family::Darwin => elf(ElfLinker::Unknown),
         };
         let mut reader = UnitReader {
@@ -218,7 +226,7 @@ impl<'a> HostUnits<'a> {
             let content = match file.kind {
                 FileKind::SharedObject => SearchedContent::Library {
                     number,
-                    as_needed: self.arguments.is_as_needed(file.item),
+                    as_needed: file.as_needed || self.arguments.is_as_needed(file.item),
                 },
                 _ if always(file) => SearchedContent::Loaded(units),
                 // An archive that is named again has the same members.

@@ -48,6 +48,8 @@ pub(crate) struct InputFile {
     pub item: usize,
     /// True if the item is a linker script that names this file.
     pub in_script: bool,
+    /// True if a linker script names this file in `AS_NEEDED`.
+    pub as_needed: bool,
     pub load: Load,
     pub kind: FileKind,
     pub units: Vec<Unit>,
@@ -151,6 +153,7 @@ impl InputFile {
             path,
             item,
             in_script: false,
+            as_needed: false,
             load,
             kind,
             units,

@@ -55,6 +55,8 @@ pub(crate) enum ScriptInput {
     Folder(PathBuf),
     /// A word that may be a symbol which the script needs.
     Root(OsString),
+    /// Start or end of `AS_NEEDED`.
+    AsNeeded(bool),
 }
 
 impl ScriptInput {
@@ -110,12 +112,20 @@ pub(crate) fn inputs(text: &[u8]) -> Option<Vec<ScriptInput>> {
         if !matches!(word, b"(" | b"{") {
             continue;
         }
-        let mut depth = 1;
+        let (mut depth, mut as_needed) = (1, None);
         for word in words.by_ref() {
             match (word, command) {
                 (b"(" | b"{", _) => depth += 1,
-                (b")" | b"}", _) => depth -= 1,
-                (b"AS_NEEDED", _) => {}
+                (b")" | b"}", _) => {
+                    depth -= 1;
+                    if as_needed.take_if(|start| *start == depth).is_some() {
+                        inputs.push(ScriptInput::AsNeeded(false));
+                    }
+                }
+                (b"AS_NEEDED", _) => {
+                    as_needed = Some(depth);
+                    inputs.push(ScriptInput::AsNeeded(true));
+                }
                 (_, b"INPUT" | b"GROUP" | b"STARTUP") => inputs.push(ScriptInput::of(word)),
                 (_, b"SEARCH_DIR") => {
                     inputs.push(ScriptInput::Folder(os_string(word.to_vec()).into()));
@@ -223,7 +233,9 @@ mod tests {
                 vec![
                     file("/lib/libc.so.6"),
                     file("libc_nonshared.a"),
+                    ScriptInput::AsNeeded(true),
                     file("/lib64/ld.so"),
+                    ScriptInput::AsNeeded(false),
                 ],
             ),
             (

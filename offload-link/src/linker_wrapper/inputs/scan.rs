@@ -58,6 +58,17 @@ struct FileItem {
     only_static: bool,
     /// Number of linker scripts between the item and the file.
     scripts: usize,
+    /// Set in `AS_NEEDED` of a script.
+    as_needed: bool,
+}
+
+impl FileItem {
+    /// Returns a file with what the item and scripts say of it.
+    fn mark(self, mut file: InputFile) -> InputFile {
+        file.in_script = self.scripts > 0;
+        file.as_needed = self.as_needed;
+        file
+    }
 }
 
 impl Scan<'_> {
@@ -67,6 +78,7 @@ impl Scan<'_> {
             load: *load,
             only_static: *only_static,
             scripts: 0,
+            as_needed: false,
         };
         match item {
             Item::File {
@@ -142,17 +154,15 @@ impl Scan<'_> {
         let inputs = &mut self.inputs;
         let known = self.archives.get(&path);
         if let Some(known) = known.and_then(|known| inputs.files.get(*known)) {
-            let mut again = known.again(at.index, at.load);
-            again.in_script = at.scripts > 0;
+            let again = at.mark(known.again(at.index, at.load));
             inputs.files.push(again);
             return Ok(());
         }
         let read = read_first(&file, &mut self.first);
         let first = &self.first[..*read.as_ref().unwrap_or(&0)];
         if let Some(found) = inputs.plain(first) {
-            let mut file = InputFile::new(path, (at.index, at.load), found, None);
-            file.in_script = at.scripts > 0;
-            inputs.files.push(file);
+            let file = InputFile::new(path, (at.index, at.load), found, None);
+            inputs.files.push(at.mark(file));
             return Ok(());
         }
         let blocks = match read.and_then(|_| Blocks::after(&path, file, first)) {
@@ -184,17 +194,21 @@ impl Scan<'_> {
             _ => {}
         }
         let found = (kind, units);
-        let mut file = InputFile::new(path.clone(), (at.index, at.load), found, Some(blocks));
-        file.in_script = at.scripts > 0;
-        inputs.files.push(file);
+        let file = InputFile::new(path.clone(), (at.index, at.load), found, Some(blocks));
+        inputs.files.push(at.mark(file));
         let Some(named) = named else {
             return Ok(());
         };
         // A script may include itself.
         if !self.open_scripts.contains(&path) {
             self.open_scripts.push(path.clone());
+            let mut of_name = at;
             for name in named {
-                self.named(&path, name, at)?;
+                match name {
+                    ScriptInput::AsNeeded(true) => of_name.as_needed = true,
+                    ScriptInput::AsNeeded(false) => of_name.as_needed = at.as_needed,
+                    name => self.named(&path, name, of_name)?,
+                }
             }
             self.open_scripts.pop();
         }
@@ -229,6 +243,7 @@ impl Scan<'_> {
                 self.inputs.roots.push(name);
                 return Ok(());
             }
+            ScriptInput::AsNeeded(_) => None,
             ScriptInput::Library(name) => self.find(&name, at.only_static)?,
             ScriptInput::File(path) | ScriptInput::BelowRoot(path) if is_shared(&path) => None,
             ScriptInput::BelowRoot(path) => opened(self.below_root(&path))?,

@@ -115,18 +115,26 @@ pub(crate) fn elf_linker(arguments: &Arguments, linker: &Command) -> ElfLinker {
             ElfLinker::of_name(program).or_else(|| ElfLinker::of_name(installed()?.as_os_str()))
         }
     };
-    named.unwrap_or_else(|| {
-        let question = match driver {
-            true => linker
-                .clone()
-                .args(arguments.linker_flags())
-                .arg("-Wl,--version"),
-            false => linker.clone().arg("--version"),
-        };
-        let asked = process(&question).output();
-        let answer = asked.map(|asked| asked.stdout).unwrap_or_default();
-        ElfLinker::of_version(&String::from_utf8_lossy(&answer))
-    })
+    named.unwrap_or_else(|| ElfLinker::of_version(&version(arguments, linker)))
+}
+
+/// Returns the release of the lld that links the program, if it tells.
+pub(crate) fn lld_release(arguments: &Arguments, linker: &Command) -> Option<u32> {
+    ElfLinker::release_of_lld(&version(arguments, linker))
+}
+
+/// Returns the answer of the linker to `--version`.
+fn version(arguments: &Arguments, linker: &Command) -> String {
+    let question = match arguments.position {
+        Position::Driver => linker
+            .clone()
+            .args(arguments.linker_flags())
+            .arg("-Wl,--version"),
+        Position::Linker { .. } => linker.clone().arg("--version"),
+    };
+    let asked = process(&question).output();
+    let answer = asked.map(|asked| asked.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 /// Returns the process of a host linker. It keeps the environment: variables that are hidden from device compilers are

@@ -76,8 +76,8 @@ pub(crate) struct Arguments {
     pub wrapped: Vec<OsString>,
     /// Ranges of items between `--start-group` and `--end-group`.
     pub groups: Vec<Range<usize>>,
-    /// `--fortran-common`.
-    pub fortran_common: bool,
+    /// `--fortran-common` or its opposite.
+    pub fortran_common: Option<bool>,
     /// State of `--as-needed`, if known, from the item with that index on.
     pub as_needed: Vec<(usize, Option<bool>)>,
     pub relocatable: bool,

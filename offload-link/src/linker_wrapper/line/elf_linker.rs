@@ -41,6 +41,20 @@ impl ElfLinker {
         let found = words.iter().find(|(word, _)| text.contains(word));
         found.map_or(Self::Unknown, |(_, linker)| *linker)
     }
+
+    /// Returns the release of the lld that answers `--version` with `text`.
+    pub(crate) fn release_of_lld(text: &str) -> Option<u32> {
+        let (_, release) = text.split_once("LLD ")?;
+        release.split('.').next()?.parse().ok()
+    }
+}
+
+/// The linker for an ELF host, which is asked on demand.
+pub(crate) trait AskedLinker {
+    fn elf_linker(&self) -> ElfLinker;
+
+    /// Returns the release if it is lld, and tells.
+    fn lld_release(&self) -> Option<u32>;
 }
 
 #[cfg(test)]
@@ -87,6 +101,20 @@ mod tests {
             ("wild 0.1", ElfLinker::Unknown),
         ] {
             assert_eq!(ElfLinker::of_version(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn reads_the_release_of_lld() {
+        for (text, expected) in [
+            (
+                "Debian LLD 14.0.6 (compatible with GNU linkers)\n",
+                Some(14),
+            ),
+            ("LLD 22.1.8 (compatible with GNU linkers)\n", Some(22)),
+            ("GNU ld (GNU Binutils for Debian) 2.40\n", None),
+        ] {
+            assert_eq!(ElfLinker::release_of_lld(text), expected, "{text}");
         }
     }
 }

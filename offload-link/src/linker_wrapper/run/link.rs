@@ -25,7 +25,7 @@ use crate::linker_wrapper::installed::device_programs::DevicePrograms;
 use crate::linker_wrapper::installed::runtimes::{self, HostProgram};
 use crate::linker_wrapper::installed::{self, host_compiler, programs, rpath_folders};
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
-use crate::linker_wrapper::line::elf_linker::ElfLinker;
+use crate::linker_wrapper::line::elf_linker::{AskedLinker, ElfLinker};
 use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::line::options::Jobs;
 use crate::linker_wrapper::plan::containers::{Container, ContainerContent, Product};
@@ -56,14 +56,19 @@ pub(crate) struct Link<'a> {
     pub elf_linker: OnceCell<ElfLinker>,
 }
 
-impl Link<'_> {
-    /// Returns the linker that links the program for an ELF host.
+impl AskedLinker for Link<'_> {
     fn elf_linker(&self) -> ElfLinker {
         *self
             .elf_linker
             .get_or_init(|| installed::host_linker::elf_linker(&self.arguments, &self.linker))
     }
 
+    fn lld_release(&self) -> Option<u32> {
+        installed::host_linker::lld_release(&self.arguments, &self.linker)
+    }
+}
+
+impl Link<'_> {
     /// Links, and returns the exit status of the host linker.
     pub(crate) fn run(mut self) -> Result<u8, LinkError> {
         let mut report = Report::default();
@@ -92,13 +97,7 @@ impl Link<'_> {
             return self.finish(products, entries, rules, report, &files, &workplace);
         }
         self.make_host_parts(&workplace, report)?;
-        let mut images = Images::select(
-            &self.inputs,
-            &self.arguments,
-            rules,
-            || self.elf_linker(),
-            report,
-        )?;
+        let mut images = Images::select(&self.inputs, &self.arguments, rules, self, report)?;
         if rules == Rules::Ours {
             images.part_releases()?;
         }

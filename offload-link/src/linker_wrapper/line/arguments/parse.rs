@@ -147,7 +147,7 @@ impl Arguments {
             prefixes: Vec::new(),
             wrapped: Vec::new(),
             groups: Vec::new(),
-            fortran_common: false,
+            fortran_common: None,
             as_needed: Vec::new(),
             relocatable: false,
             chosen_linker: None,

@@ -129,24 +129,27 @@ impl Walk {
                 }
             }
         }
-        let incomplete = self
-            .pending
-            .iter()
-            .flatten()
-            .find(|(pending, _)| match pending {
-                Pending::Own(_) => true,
-                // Options that we append would become the argument.
-                Pending::Host(
-                    Host::Output
-                    | Host::Library
-                    | Host::NamedLibrary
-                    | Host::DefaultLibrary
-                    | Host::LibraryDir
-                    | Host::Rpath,
-                ) => true,
-                Pending::Host(_) => false,
-            });
-        match incomplete.and_then(|(_, at)| tokens.get(*at)) {
+        // What a driver gives to its linker may be followed by the value, as in `-Wl,-rpath DIR`.
+        let is_driver = self.arguments.position == Position::Driver;
+        let pending = [Stream::Linker, Stream::Driver]
+            .into_iter()
+            .zip(&self.pending);
+        let mut pending = pending.filter_map(|(stream, pending)| Some((stream, pending.as_ref()?)));
+        let incomplete = pending.find(|(stream, (pending, _))| match pending {
+            Pending::Own(_) => true,
+            Pending::Host(_) if is_driver && *stream == Stream::Linker => false,
+            // Options that we append would become the argument.
+            Pending::Host(
+                Host::Output
+                | Host::Library
+                | Host::NamedLibrary
+                | Host::DefaultLibrary
+                | Host::LibraryDir
+                | Host::Rpath,
+            ) => true,
+            Pending::Host(_) => false,
+        });
+        match incomplete.and_then(|(_, (_, at))| tokens.get(*at)) {
             Some(token) => Err(LinkError::Option(format!(
                 "{}: missing argument",
                 token.text.to_string_lossy()
@@ -409,8 +412,9 @@ impl Walk {
             Host::StartLib => self.state.lazy = true,
             Host::EndLib => self.state.lazy = false,
             Host::AsNeeded | Host::NoAsNeeded => self.as_needed(Some(id == Host::AsNeeded)),
-            Host::FortranCommon => self.arguments.fortran_common = true,
-            Host::NoFortranCommon => self.arguments.fortran_common = false,
+            Host::FortranCommon | Host::NoFortranCommon => {
+                self.arguments.fortran_common = Some(id == Host::FortranCommon);
+            }
             Host::PushState => self.saved.push(self.state),
             Host::PopState => {
                 let whole = self.state.whole;
