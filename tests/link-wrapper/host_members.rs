@@ -569,6 +569,13 @@ fn leaves_no_report_of_an_earlier_link() {
             "{report}"
         );
     }
+    // A place that does not exist.
+    let mut link = project.command(env!("CARGO_BIN_EXE_offload-link"));
+    let output = link.args(["main.o", "--report=json:missing/r.json"]);
+    let output = output.output().unwrap();
+    let text = support::text(&output.stderr);
+    let warning = "warning: the link has no device code, and its report is not written: cannot write `missing/r.json`: ";
+    assert!(output.status.success() && text.contains(warning), "{text}");
 }
 
 /// clang's `ld` keeps all shared libraries, and takes `s` from the first. This tool cannot know, because other drivers begin with

@@ -160,7 +160,15 @@ impl HostLink<'_> {
         if let (Some(request), false) =
             (&arguments.options.report, self.nested || arguments.no_link)
         {
-            Report::default().replace(request)?;
+            match Report::default().replace(request) {
+                Err(error) if !matches!(error, LinkError::Option(_)) => {
+                    let text = format!(
+                        "the link has no device code, and its report is not written: {error}"
+                    );
+                    say::warning(&self.tool.to_string_lossy(), &text);
+                }
+                replaced => replaced?,
+            }
         }
         if arguments.options.emit_fatbin_only {
             return Ok(0); // nothing to write, as in LLVM's tool
@@ -169,7 +177,7 @@ impl HostLink<'_> {
         let becomes_linker =
             !actions.are_dry() && !self.trace.is_wanted() && !self.may_load_unseen_files();
         if becomes_linker && !arguments.repacks() {
-            // The hot path: no file is written, and the process becomes the linker.
+            // The hot path: no temporary file is written, and the process becomes the linker.
             let line = arguments.render(&[], &flags, |_| Err(LinkError::Recursion))?;
             let command = self.linker.args(line);
             actions.show(&command);
