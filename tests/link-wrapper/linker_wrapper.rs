@@ -631,7 +631,8 @@ fn takes_no_value_of_a_compilers_option_for_an_input() {
         (name.starts_with('-') && value.starts_with('<')).then_some(name)
     });
     // Not those that say what the link writes or reads, and names with a triple: what follows these is an option.
-    let others = ["-o", "-x", "-T", "-Xlinker"];
+    // `-meabi` has a value in clang only, and none in GCC.
+    let others = ["-o", "-x", "-T", "-Xlinker", "-meabi"];
     let options = options.filter(|name| !others.contains(name) && !name.contains('<'));
     let options: Vec<&str> = options.collect();
     assert!(options.len() > 50, "{options:?}");
@@ -639,8 +640,8 @@ fn takes_no_value_of_a_compilers_option_for_an_input() {
     link.args(options.iter().flat_map(|name| [*name, "value"]));
     let long = ["--define-macro", "--include-directory", "-dumpbase-ext"];
     link.args(long.iter().flat_map(|name| [*name, "value"]));
-    let output = link.args(["main.o", "-o", "p", "--dry-run"]).output();
-    let output = output.unwrap();
+    let output = link.args(["-meabi", "main.o", "-o", "p", "--dry-run"]);
+    let output = output.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let plan = text(&output.stderr);
     let host = plan.lines().last().unwrap();

@@ -334,8 +334,9 @@ pub(crate) const CC: &[Opt<Host>] = &[
         "MJ", "mthread-model", "include-pch", "serialize-diagnostics", "-serialize-diagnostics",
     ], Spelling::Separate),
     // Options of compiles, which builds pass to links, too: what clang 19, clang 22 and gcc 12 call incomplete without a next word.
+    // Not clang's `-meabi`: for PowerPC, GCC has it without a value.
     host(Host::Value, &[
-        "Xanalyzer", "Xclangas", "Xcuda-fatbinary", "Xflang", "Xopenmp-target", "mmlir", "meabi", "resource-dir", "working-directory",
+        "Xanalyzer", "Xclangas", "Xcuda-fatbinary", "Xflang", "Xopenmp-target", "mmlir", "resource-dir", "working-directory",
         "ivfsoverlay", "vfsoverlay", "iframework", "iframeworkwithsysroot", "iapinotes-modules", "isystem-after", "iwithprefixbefore",
         "iwithsysroot", "imultilib", "imultiarch", "cxx-isystem", "stdlib++-isystem", "module-dir", "fintrinsic-modules-path",
         "dependency-file", "dependency-dot", "module-dependency-dir", "dumpbase-ext", "dsym-dir", "object-file-name", "ccc-gcc-name",
