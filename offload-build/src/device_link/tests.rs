@@ -727,7 +727,7 @@ fn says_what_is_missing_where_it_was_searched_and_how_to_get_it() {
         error.starts_with(start) && error.contains("`apt install llvm-spirv-22`"),
         "{error}"
     );
-    for name in ["bin/llvm-spirv", "bin/llvm-spirv-22"] {
+    for name in ["bin/llvm-spirv", "bin/llvm-spirv-22", "bin/amd-llvm-spirv"] {
         let found = Case {
             more: &[name],
             ..amd

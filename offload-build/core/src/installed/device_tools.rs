@@ -137,11 +137,13 @@ impl DeviceTools {
     }
 }
 
-/// Finds the translator where clang does: with the number of its release or without, beside itself, then in `PATH`.
+/// Finds the translator where clang does: with the number of its release, without, or in ROCm as `amd-llvm-spirv`; beside
+/// itself, then in `PATH`.
 fn llvm_spirv(llvm: Option<&Llvm>, search: &Search) -> Result<PathBuf, NotFound> {
     let release = llvm.and_then(Llvm::release);
     let numbered = release.map(|release| format!("llvm-spirv-{release}"));
-    let mut names = numbered.into_iter().chain(["llvm-spirv".to_owned()]);
+    let others = ["llvm-spirv", "amd-llvm-spirv"].map(str::to_owned);
+    let mut names = numbered.into_iter().chain(others);
     let beside = |name: &str| {
         let path = program_in(&llvm?.prefix.join("bin"), name);
         path.is_file().then_some(path)
