@@ -359,6 +359,19 @@ fn passes_over_other_files_of_a_folder() {
         "{text}"
     );
     assert!(read(&folder, "tree/k") == plain);
+    // Images in a file of a format that is not changed.
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/22.1.8");
+    std::fs::copy(format!("{golden}/elf32le.o"), folder.path("tree/images.o")).unwrap();
+    for command in ["compress", "decompress"] {
+        let output = cargo_offload(&folder, &[command, "--in-place", "-r", "tree"]);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(
+            String::from_utf8(output.stderr).unwrap(),
+            format!(
+                "cargo offload {command}: warning: tree/images.o: its device images stay: expected a 64-bit little-endian ELF file for x86-64 or AArch64\n"
+            )
+        );
+    }
 }
 
 #[test]

@@ -19,9 +19,9 @@ use serde::Serialize;
 use super::error::CargoOffloadError;
 use super::inputs::{InputLine, OpenInput, Origin};
 use super::limit_option::LimitOption;
-use super::prune::write;
+use super::prune::{passes_over, write};
 use super::text::{self, NAME};
-use crate::{decompressed, files, json, say};
+use crate::{decompressed, files, json};
 
 /// Compresses images for HIP and CUDA: files of bundles and fat binaries, and those in programs and libraries.
 ///
@@ -256,14 +256,13 @@ fn recompress_file(
         true => PruneChoice::drop(Vec::new(), PtxChoice::Keep),
         false => PruneChoice::recompress(how),
     };
+    let command = match how {
+        Recompression::Decompress => "cargo offload decompress",
+        _ => "cargo offload compress",
+    };
     let contents = files::scratch();
     let changed = match prune(&cache, &choice, limit, &contents) {
-        Err(error) if is_searched && error.problem.is_without_images() => return Ok(None),
-        Err(error) if is_searched && error.problem.is_unsupported() => {
-            let text = format!("{}: {error}", terminal(name));
-            say::warning("cargo offload", &text);
-            return Ok(None);
-        }
+        Err(error) if passes_over(command, input, &cache, &error) => return Ok(None),
         _ if is_full => return Err(refused()),
         Ok(changed) => changed,
         Err(error) => return Err(wrong(&decompressed::with_hint(&error))),

@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 use offload_formats::container::bundled::Unpacking;
 use offload_formats::container::inventory::inventory;
 use offload_formats::container::prune::{
-    PruneChoice, PruneCounts, PruneProblem, PrunedFile, PtxChoice, prune,
+    PruneChoice, PruneCounts, PruneError, PruneProblem, PrunedFile, PtxChoice, prune,
 };
 use offload_formats::escape::terminal;
-use offload_formats::format::bytes::ReadCache;
+use offload_formats::format::bytes::{ReadAt, ReadCache};
 use offload_formats::format::unpacked::Scratch;
 
 use crate::cargo_offload::error::CargoOffloadError;
@@ -204,23 +204,7 @@ impl Pruner<'_> {
         let contents = files::scratch();
         let pruned = match prune(&cache, &self.choice, self.limit, &contents) {
             Ok(pruned) => pruned,
-            Err(error) if input.origin == Origin::Searched && error.problem.is_without_images() => {
-                // Images in formats that are not pruned. A file that is an image, for one target, has none to remove.
-                let found = inventory(&cache, &mut Unpacking::in_memory(0));
-                let mut images = found
-                    .containers
-                    .iter()
-                    .flat_map(|container| &container.images);
-                let whole = 0..input.size;
-                if images.any(|image| !image.is_host && image.range != whole) {
-                    let text = format!("{}: its device images stay: {error}", terminal(name));
-                    say::warning("cargo offload prune", &text);
-                }
-                return Ok(None);
-            }
-            Err(error) if input.origin == Origin::Searched && error.problem.is_unsupported() => {
-                let text = format!("{}: {error}", terminal(name));
-                say::warning("cargo offload prune", &text);
+            Err(error) if passes_over("cargo offload prune", input, &cache, &error) => {
                 return Ok(None);
             }
             Err(error) if matches!(error.problem, PruneProblem::NoImages) => {
@@ -309,6 +293,37 @@ impl Pruner<'_> {
         }
         Ok(())
     }
+}
+
+/// Tells whether a command passes over a file that it cannot change: one of a folder. Warns if the file has device images.
+pub(super) fn passes_over<'d>(
+    command: &str,
+    input: &OpenInput,
+    data: impl ReadAt<'d>,
+    error: &PruneError,
+) -> bool {
+    let (problem, name) = (&error.problem, terminal(&*input.name));
+    if input.origin != Origin::Searched {
+        return false;
+    }
+    if problem.is_unsupported() {
+        say::warning(command, &format!("{name}: {error}"));
+    } else if problem.is_without_images() {
+        // Images in formats that are not changed. A file that is an image, for one target, contains none.
+        let found = inventory(data, &mut Unpacking::in_memory(0));
+        let mut images = found
+            .containers
+            .iter()
+            .flat_map(|container| &container.images);
+        let whole = 0..input.size;
+        if images.any(|image| !image.is_host && image.range != whole) {
+            let text = format!("{name}: its device images stay: {error}");
+            say::warning(command, &text);
+        }
+    } else {
+        return false;
+    }
+    true
 }
 
 /// Writes the new file, whose input 1 is `contents`, beside its place, compares it with the old one, and gives it its name.
