@@ -108,6 +108,17 @@ fn prunes_wheels_that_pip_installs() {
         "{quoted}"
     );
     python(&folder, &["-c", CHECK, "quoted.whl", "new.whl"]).unwrap();
+    // Members that are named as `RECORD` may name files.
+    let dotted = QUOTE.replace(
+        "out.writestr(info",
+        "info.filename = './' + info.filename; out.writestr(info",
+    );
+    python(&folder, &["-c", &dotted, WHEEL]).unwrap();
+    pruned(&folder, &["--keep=gfx1100", "quoted.whl", "-o", "new.whl"]);
+    let check = CHECK.replace("[name for name", "[name[2:] for name");
+    let check = check.replace("new.read(name)", "new.read('./' + name)");
+    let check = check.replace("open('", "open('./");
+    python(&folder, &["-c", &check, "quoted.whl", "new.whl"]).unwrap();
     let twice = pruned(&folder, &["--keep=gfx1100", "--in-place", &small]);
     assert!(twice.contains("(100 %)"), "{twice}");
     if python(

@@ -15,7 +15,7 @@ pub(super) struct WheelRecord {
 
 /// A line, which is written unchanged unless it gets a new hash.
 struct RecordLine {
-    /// Path of the file, as members of the wheel are named.
+    /// Path of the file, without `./` before it.
     path: Vec<u8>,
     /// Name and value of the hash; may be empty.
     hash: Vec<u8>,
@@ -40,7 +40,7 @@ impl WheelRecord {
 
     /// Returns the name of the hash of a file; `None` if the file is not listed or has no hash.
     pub(super) fn algorithm(&self, path: &[u8]) -> Option<&[u8]> {
-        let line = self.lines.iter().find(|line| line.path == path)?;
+        let line = self.lines.iter().find(|line| line.path == plain(path))?;
         let mut parts = line.hash.split(|byte| *byte == b'=');
         parts.next().filter(|name| !name.is_empty())
     }
@@ -48,7 +48,7 @@ impl WheelRecord {
     /// Changes the hash and the size of a file, if the line has them.
     pub(super) fn change(&mut self, path: &[u8], hash: &str, size: u64) {
         let lines = self.lines.iter_mut();
-        for line in lines.filter(|line| line.path == path) {
+        for line in lines.filter(|line| line.path == plain(path)) {
             let size = match line.has_size {
                 true => size.to_string(),
                 false => String::new(),
@@ -71,14 +71,11 @@ impl RecordLine {
             [line @ .., b'\n'] => (line, b"\n"),
             line => (line, b""),
         };
-        let (mut path, fields) = field(line.strip_prefix(MARK).unwrap_or(line));
-        while path.starts_with(b"./") {
-            path.drain(..2);
-        }
+        let (path, fields) = field(line.strip_prefix(MARK).unwrap_or(line));
         let (hash, others) = field(fields.strip_prefix(b",").unwrap_or_default());
         let (size, _) = field(others.strip_prefix(b",").unwrap_or_default());
         Self {
-            path,
+            path: plain(&path).to_vec(),
             hash,
             has_size: !size.is_empty(),
             written_path: line[..line.len() - fields.len()].to_vec(),
@@ -86,6 +83,14 @@ impl RecordLine {
             end,
         }
     }
+}
+
+/// Returns a path without `./` before it.
+pub(super) fn plain(mut path: &[u8]) -> &[u8] {
+    while let Some(after) = path.strip_prefix(b"./") {
+        path = after;
+    }
+    path
 }
 
 /// Returns the value of the first field, and everything after the field.

@@ -17,7 +17,7 @@ use offload_formats::format::unpacked::Scratch;
 use offload_formats::format::zip::{NewZipContent, ZipFile, ZipMember, ZipMethod, deflate};
 
 use super::new_file::{copy, keep_all, write_checked};
-use super::record::{WheelRecord, hash};
+use super::record::{WheelRecord, hash, plain};
 use crate::cargo_offload::packed::unpack_if;
 use crate::decompressed;
 use crate::decompressed::DecompressionLimit;
@@ -294,7 +294,7 @@ fn is_record(name: &[u8]) -> bool {
 
 /// Returns the name of a file in a wheel's folder of metadata.
 fn metadata_name(name: &[u8]) -> Option<&[u8]> {
-    let mut parts = name.split(|byte| *byte == b'/');
+    let mut parts = plain(name).split(|byte| *byte == b'/');
     let (folder, file) = (parts.next()?, parts.next()?);
     (folder.ends_with(b".dist-info") && parts.next().is_none()).then_some(file)
 }
