@@ -33,7 +33,7 @@ pub(crate) fn find(arguments: &Arguments, host: Option<Machine>) -> Result<Comma
     if answers && !arguments.options.emit_fatbin_only {
         return Err(LinkError::NoLinkerPath);
     }
-    if let Some(next) = next_ld().filter(|_| !driver) {
+    if let Some(next) = (!driver).then(next_ld).flatten() {
         return Ok(Command::new(next));
     }
     if is_nested() {
@@ -86,8 +86,8 @@ fn next_ld() -> Option<PathBuf> {
     let this = env::current_exe().ok().as_deref().and_then(real)?;
     let is_this = |path: &PathBuf| real(path).is_some_and(|real| real == this);
     let mut programs = programs("ld");
-    let first = programs.next()?;
-    programs.find(|program| is_this(&first) && !is_this(program))
+    programs.next().filter(is_this)?;
+    programs.find(|program| !is_this(program))
 }
 
 /// Tells whether `program` has a name of this tool and is this file.
