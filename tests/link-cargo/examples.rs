@@ -834,6 +834,7 @@ fn leaves_a_package_as_it_is_if_kernels_cannot_be_added() {
     let folder = tempfile::tempdir().unwrap();
     let package = "[package]\nname = \"p\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let package = &*format!("{package}build = \"scripts/build/main.rs\"\n");
     write("Cargo.toml", package);
     write("kernels", "notes");
     let init = || {
@@ -843,7 +844,7 @@ fn leaves_a_package_as_it_is_if_kernels_cannot_be_added() {
             .unwrap()
     };
     assert_eq!(init().status.code(), Some(1));
-    assert!(!folder.path().join("build.rs").exists());
+    assert!(!folder.path().join("scripts").exists());
     let manifest = || std::fs::read_to_string(folder.path().join("Cargo.toml")).unwrap();
     assert_eq!(manifest(), package);
     std::fs::remove_file(folder.path().join("kernels")).unwrap();

@@ -178,12 +178,18 @@ pub(crate) fn init(line: &InitLine, out: &mut impl Write) -> Result<(), CargoOff
             Err(problem) => return Err(CargoOffloadError::of(Path::new(path), problem)),
         }
     }
+    // Each folder comes before its parent.
+    let folders = new.iter().flat_map(|(path, _)| path.ancestors().skip(1));
+    let folders: Vec<&Path> = folders.filter(|folder| !folder.exists()).collect();
     let mut files_to_write = new.iter();
     let written = files_to_write.try_for_each(|(path, text)| write(path, text));
     if let Err(error) = written.and_then(|()| manifest.write()) {
         // Cargo would compile a new build script without its dependency.
-        for (path, _) in new {
+        for (path, _) in &new {
             _ = fs::remove_file(path);
+        }
+        for folder in folders {
+            _ = fs::remove_dir(folder);
         }
         return Err(error);
     }
