@@ -128,7 +128,7 @@ impl Digests {
         let mut hash = Md5::new();
         for path in folder::below(path)? {
             let content = match path.is_dir() {
-                // A link to a folder is where it leads.
+                // What is in it follows. Of a link, where it leads counts, too: its folder may be listed under another name.
                 true => format!("{:?}", fs::read_link(&path).ok()),
                 false => format!("{:?}", self.of(&path)),
             };
@@ -386,6 +386,14 @@ mod tests {
         fs::rename(folder.join("one"), folder.join("inner/one")).unwrap();
         found.push(digests.of_now(&folder).unwrap());
         fs::create_dir(folder.join("empty")).unwrap();
+        found.push(digests.of_now(&folder).unwrap());
+        // By a link to a folder elsewhere, and by one that leads nowhere.
+        fs::create_dir(bench.at("elsewhere")).unwrap();
+        let elsewhere = bench.put("elsewhere/three", "3");
+        std::os::unix::fs::symlink(bench.at("elsewhere"), folder.join("far")).unwrap();
+        std::os::unix::fs::symlink("nowhere", folder.join("lost")).unwrap();
+        found.push(digests.of_now(&folder).unwrap());
+        fs::write(elsewhere, "4").unwrap();
         found.push(digests.of_now(&folder).unwrap());
         let different: std::collections::BTreeSet<_> = found.iter().collect();
         assert_eq!(different.len(), found.len());

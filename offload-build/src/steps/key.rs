@@ -67,7 +67,8 @@ impl KeyFiles {
 /// the one that a step, started then, has read.
 pub(crate) fn is_older(path: &Path, time: SystemTime) -> bool {
     let is_older = |path: &Path| {
-        let Ok(data) = fs::metadata(path) else {
+        // A link that leads nowhere, as the lock of an editor, has times of its own.
+        let Ok(data) = fs::metadata(path).or_else(|_| fs::symlink_metadata(path)) else {
             return false;
         };
         let is_placed = file_state::changed(&data).is_none_or(|changed| changed < time);

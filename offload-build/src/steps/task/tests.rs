@@ -296,3 +296,23 @@ fn keeps_no_key_that_lacks_a_file() {
     assert_eq!(bench.starts_after(&task), 1);
     assert_eq!(bench.starts_after(&task), 2);
 }
+
+#[test]
+fn keeps_a_key_of_a_folder_with_links() {
+    let bench = Bench::new("links");
+    let at = |name: &str| bench.0.join(name);
+    for folder in ["data", "elsewhere"] {
+        fs::create_dir(at(folder)).unwrap();
+    }
+    bench.put("elsewhere/file", "one");
+    std::os::unix::fs::symlink(at("elsewhere"), at("data/far")).unwrap();
+    // The lock of an editor.
+    std::os::unix::fs::symlink("user@host.1", at("data/.#lock")).unwrap();
+    let deps = format!("printf 'out: {}\\n' > k.d", at("data").display());
+    let task = bench.task(&format!("cat data/far/file > k.out.part; {deps}"));
+    assert_eq!(bench.starts_after(&task), 1);
+    assert_eq!(bench.starts_after(&task), 1);
+    bench.put("elsewhere/file", "two");
+    assert_eq!(bench.starts_after(&task), 2);
+    assert_eq!(fs::read_to_string(at("k.out")).unwrap(), "two");
+}
