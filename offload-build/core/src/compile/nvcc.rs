@@ -240,24 +240,30 @@ fn host_level(opt_level: &str, flags: &[String]) -> Option<String> {
     let mut is_value = false;
     let has_own = flags.iter().any(|flag| {
         let is_own = !is_value && names_level(flag, "--optimize");
-        // Such as `-Xcompiler`.
-        is_value = flag.starts_with("-X") && !flag.contains('=');
+        // Such as `-Xcompiler` and `--compiler-options`.
+        is_value = (flag.starts_with("-X") && !flag.contains('=')) || flag.ends_with("-options");
         is_own
     });
     (!has_own).then(|| format!("-O{}", level(opt_level)))
 }
 
-/// The level of ptxas for device code, unless `flags` have one. With code for debuggers ptxas has a level of its own and refuses
-/// others.
+/// The level of ptxas for device code, unless `flags` have one. With code for debuggers, and when it compiles fast, ptxas has a level
+/// of its own and refuses others.
 fn ptxas_level(opt_level: &str, flags: &[String]) -> Option<String> {
+    let is_fast =
+        |option: &str| option.starts_with("-Ofc") || option.starts_with("--Ofast-compile");
     let mut own = options_behind(PTXAS, flags).flat_map(|options| options.split(','));
-    let is_left_out = debugs(flags) || own.any(|option| names_level(option, "--opt-level"));
+    let is_left_out = debugs(flags)
+        || flags.iter().any(|flag| is_fast(flag))
+        || own.any(|option| names_level(option, "--opt-level") || is_fast(option));
     (!is_left_out).then(|| format!("-Xptxas=-O{}", level(opt_level)))
 }
 
 /// Tells whether an option is `-O` or the `long` one for a level.
 fn names_level(option: &str, long: &str) -> bool {
-    option.starts_with("-O") || option.split('=').next() == Some(long)
+    // `-Ofc=max` is another option.
+    let is_level = |level: &str| level.is_empty() || level.starts_with(['=', '0', '1', '2', '3']);
+    option.strip_prefix("-O").is_some_and(is_level) || option.split('=').next() == Some(long)
 }
 
 /// ptxas has none for size.
@@ -420,6 +426,13 @@ mod tests {
             ("--optimize 1 -Xptxas -v,-O1", ""),
             ("--ptxas-options=--opt-level=1", "-O2"),
             ("-G", "-O2"),
+            ("--compiler-options -O3", "-O2 -Xptxas=-O3"),
+            ("--ptxas-options -O1", "-O2"),
+            ("--compiler-options=-g -O=1", "-Xptxas=-O3"),
+            // ptxas 13.5 refuses a level with it.
+            ("-Ofc=max", "-O2"),
+            ("--Ofast-compile mid", "-O2"),
+            ("-Xptxas=-Ofc=max", "-O2"),
         ] {
             let flags: Vec<String> = flags.split(' ').map(str::to_owned).collect();
             let host = host_level("2", &flags);
