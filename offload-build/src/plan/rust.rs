@@ -50,6 +50,8 @@ pub(crate) struct RustStages {
     functions: Stage,
     /// Triples that have a sysroot.
     triples: Vec<String>,
+    /// Files that decide how Cargo builds the crate, the same for all targets.
+    read: Option<CargoFiles>,
 }
 
 impl RustStages {
@@ -93,7 +95,9 @@ impl Context<'_> {
         let sysroot = self.sysroot_of(rustc, &target.triple);
         let lists = self.sysroot(&sysroot, stages);
         let bitcode = output.with_extension("rust.bc");
-        let crate_task = self.crate_task(kernels, &sysroot, target, lists, &bitcode);
+        let read = || CargoFiles::of(kernels, &rustc.outer, self.root);
+        let read = stages.read.get_or_insert_with(read).clone();
+        let crate_task = self.crate_task(kernels, &sysroot, target, (lists, read), &bitcode);
         stages.crates.push(step(crate_task));
         let [text, functions, limits, attributes] = ["ll", "functions.bc", "limits.bc", "csv"]
             .map(|extension| output.with_extension(extension));
@@ -229,7 +233,7 @@ impl Context<'_> {
         kernels: &KernelCrate,
         sysroot: &Sysroot<'_>,
         target: &Target,
-        lists: Vec<PathBuf>,
+        (lists, read): (Vec<PathBuf>, CargoFiles),
         output: &Path,
     ) -> Task {
         let folder = output.with_extension("cargo");
@@ -239,7 +243,6 @@ impl Context<'_> {
             "{}.bc",
             key(&format!("{way}\0{}", sysroot.rustc.identity))
         ));
-        let read = CargoFiles::of(kernels, &sysroot.rustc.outer, self.root);
         let environment = format!(
             "{}\n{}\n{:?}",
             self.variables, sysroot.rustc.identity, read.names

@@ -2,11 +2,12 @@
 
 use crate::declare::module::KernelCrate;
 use crate::installed::outer_cargo::OuterCargo;
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// Files that decide how Cargo builds a crate of kernels.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct CargoFiles {
     /// Files of settings, and manifests: of the crate, of crates that a path names, there or in settings, and of their workspaces.
     /// A new one is none that an earlier build has read.
@@ -18,8 +19,9 @@ pub struct CargoFiles {
 impl CargoFiles {
     /// Finds those of a crate of kernels of the package in `root`, which `outer` builds.
     pub fn of(kernels: &KernelCrate, outer: &OuterCargo, root: &Path) -> Self {
+        let mut documents = Documents::default();
         let settings = outer.settings(root);
-        let mut manifests = around(&normalized(&kernels.manifest()));
+        let mut manifests = documents.around(&normalized(&kernels.manifest()));
         let locks = manifests
             .iter()
             .map(|path| path.with_file_name("Cargo.lock"));
@@ -27,13 +29,12 @@ impl CargoFiles {
         for file in &settings {
             // Paths in it are relative to the folder in which `.cargo` is.
             let folder = file.ancestors().nth(2).unwrap_or(Path::new(""));
-            add(crates(file, folder), &mut manifests);
+            documents.add_crates(file, folder, &mut manifests);
         }
         let mut next = 0;
-        while let Some(manifest) = manifests.get(next) {
+        while let Some(manifest) = manifests.get(next).cloned() {
             let folder = manifest.parent().unwrap_or(Path::new(""));
-            let named = crates(manifest, folder);
-            add(named, &mut manifests);
+            documents.add_crates(&manifest, folder, &mut manifests);
             next += 1;
         }
         let names = settings.into_iter().chain(manifests).collect();
@@ -41,56 +42,83 @@ impl CargoFiles {
     }
 }
 
-/// Adds manifests, each with those around it.
-fn add(manifests: Vec<PathBuf>, all: &mut Vec<PathBuf>) {
-    for manifest in manifests {
-        if all.contains(&manifest) {
-            continue;
+/// Manifests and files of settings, each of which is read once: crates share the folders around them.
+#[derive(Debug, Default)]
+struct Documents(HashMap<PathBuf, Document>);
+
+/// A manifest or a file of settings: what counts of it; nothing if Cargo cannot read it, which reports that.
+#[derive(Debug, Default)]
+struct Document {
+    has_workspace: bool,
+    has_excludes: bool,
+    /// The root of its workspace: `package.workspace`.
+    root: Option<String>,
+    /// Each `path`, and those of `paths`.
+    paths: Vec<String>,
+}
+
+impl Document {
+    fn read(file: &Path) -> Self {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let mut found = Self::default();
+        if let Ok(document) = DeTable::parse(&text) {
+            let document = document.get_ref();
+            let of = |table: &str, name: &str| document.get(table)?.get_ref().as_table()?.get(name);
+            found.has_workspace = document.contains_key("workspace");
+            found.has_excludes = of("workspace", "exclude").is_some();
+            let root = of("package", "workspace").and_then(|root| root.get_ref().as_str());
+            found.root = root.map(str::to_owned);
+            add_paths(document, &mut found.paths);
         }
-        for path in around(&manifest) {
-            if !all.contains(&path) {
-                all.push(path);
+        found
+    }
+}
+
+impl Documents {
+    fn get(&mut self, file: &Path) -> &Document {
+        let document = self.0.entry(file.to_owned());
+        document.or_insert_with(|| Document::read(file))
+    }
+
+    /// Adds the manifests of the crates that a manifest or a file of settings names, where there is one, each with those around it.
+    fn add_crates(&mut self, file: &Path, folder: &Path, all: &mut Vec<PathBuf>) {
+        // One name for one file: `a/../b` and `b` are the same crate.
+        let named = self.get(file).paths.iter();
+        let named = named.map(|path| normalized(&folder.join(path).join("Cargo.toml")));
+        for manifest in named.collect::<Vec<_>>() {
+            if all.contains(&manifest) || !manifest.is_file() {
+                continue;
+            }
+            for path in self.around(&manifest) {
+                if !all.contains(&path) {
+                    all.push(path);
+                }
             }
         }
     }
-}
 
-/// Returns a manifest, and those of which one may be the root of its workspace: as Cargo searches for it, further out if a
-/// workspace has `exclude`.
-fn around(manifest: &Path) -> Vec<PathBuf> {
-    let mut found = vec![manifest.to_owned()];
-    for folder in manifest.ancestors().skip(1) {
-        let path = folder.join("Cargo.toml");
-        let is_own = path == manifest;
-        let (mut workspace, mut excludes, mut root) = (false, false, None);
-        with_document(&path, |document| {
-            let of = |table: &str, name: &str| document.get(table)?.get_ref().as_table()?.get(name);
-            workspace = document.contains_key("workspace");
-            excludes = of("workspace", "exclude").is_some();
-            let named = of("package", "workspace").and_then(|root| root.get_ref().as_str());
-            root = named.map(|root| normalized(&folder.join(root).join("Cargo.toml")));
-        });
-        if workspace && !is_own {
-            found.push(path);
+    /// Returns a manifest, and those of which one may be the root of its workspace: as Cargo searches for it, further out if a
+    /// workspace has `exclude`.
+    fn around(&mut self, manifest: &Path) -> Vec<PathBuf> {
+        let mut found = vec![manifest.to_owned()];
+        for folder in manifest.ancestors().skip(1) {
+            let path = folder.join("Cargo.toml");
+            let is_own = path == manifest;
+            let document = self.get(&path);
+            let (workspace, excludes) = (document.has_workspace, document.has_excludes);
+            let root = document.root.as_ref();
+            let root = root.map(|root| normalized(&folder.join(root).join("Cargo.toml")));
+            if workspace && !is_own {
+                found.push(path);
+            }
+            if root.is_some() || (workspace && (is_own || !excludes)) {
+                // Cargo reports a root that is not there.
+                found.extend(root.filter(|root| root.is_file()));
+                break;
+            }
         }
-        if root.is_some() || (workspace && (is_own || !excludes)) {
-            found.extend(root);
-            break;
-        }
+        found
     }
-    found
-}
-
-/// Returns the manifests of the crates that a manifest or a file of settings names: each `path`, and those of `paths`, where there
-/// is one.
-fn crates(file: &Path, folder: &Path) -> Vec<PathBuf> {
-    let mut paths = Vec::new();
-    with_document(file, |document| add_paths(document, &mut paths));
-    // One name for one file: `a/../b` and `b` are the same crate.
-    let manifests = paths
-        .iter()
-        .map(|path| normalized(&folder.join(path).join("Cargo.toml")));
-    manifests.filter(|path| path.is_file()).collect()
 }
 
 fn add_paths(table: &DeTable<'_>, paths: &mut Vec<String>) {
@@ -105,14 +133,6 @@ fn add_paths(table: &DeTable<'_>, paths: &mut Vec<String>) {
             }
             _ => {}
         }
-    }
-}
-
-/// Reads a document, which Cargo reports if it cannot read it.
-fn with_document(file: &Path, read: impl FnOnce(&DeTable<'_>)) {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    if let Ok(document) = DeTable::parse(&text) {
-        read(document.get_ref());
     }
 }
 
@@ -241,5 +261,8 @@ mod tests {
         assert_eq!(found(named, "[workspace]"), of(&["kernels", "elsewhere"]));
         let named = "[package]\nworkspace = \"elsewhere\"";
         assert_eq!(found("", named), of(&["kernels", "elsewhere"]));
+        // A root that is not there is not watched.
+        let named = "[package]\nworkspace = \"../gone\"";
+        assert_eq!(found(named, "[workspace]"), of(&["kernels"]));
     }
 }
