@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 use support::comgr::comgr;
 use support::cuda_package::cuda;
 use support::package::{Package, text};
@@ -463,14 +464,25 @@ fn makes_images_again_for_what_cargo_reads_besides_the_crate() {
         let image = fs::read(image).unwrap_or_else(|_| panic!("{told}"));
         (compiles(&package), image, told)
     };
+    // The first build fails, and so does the next: what it depends on compiles again only for an older file in the place of one.
+    let source = fs::read_to_string(package.at("kernels/src/lib.rs")).unwrap();
+    let fail = || {
+        package.put("kernels/src/lib.rs", "invalid");
+        package.fails(&mut script(&package, Path::new("/nonexistent")));
+        package.put("kernels/src/lib.rs", &source);
+        time_of_helper(&package)
+    };
+    fs::rename(package.at("helper/src/lib.rs"), package.at("first.rs")).unwrap();
+    package.put("helper/src/lib.rs", &helper(0));
+    let failed = fail();
+    assert_eq!(fail(), failed);
+    fs::rename(package.at("first.rs"), package.at("helper/src/lib.rs")).unwrap();
     let (count, first, _) = build();
+    assert!(time_of_helper(&package) != failed);
     assert_eq!(build().0, count);
 
     // An older file in the place of one, also if a build failed meanwhile.
-    let source = fs::read_to_string(package.at("kernels/src/lib.rs")).unwrap();
-    package.put("kernels/src/lib.rs", "invalid");
-    package.fails(&mut script(&package, Path::new("/nonexistent")));
-    package.put("kernels/src/lib.rs", &source);
+    fail();
     fs::rename(package.at("old.rs"), package.at("helper/src/lib.rs")).unwrap();
     let (count, older, _) = build();
     assert!(older != first);
@@ -493,6 +505,20 @@ fn makes_images_again_for_what_cargo_reads_besides_the_crate() {
         "[profile.release]\noverflow-checks = true\n",
     );
     assert!(build().1 != other);
+}
+
+/// Returns when the crate `helper` was compiled.
+fn time_of_helper(package: &Package) -> SystemTime {
+    let folder = "kernels-src-lib.rs.rust.cargo/amdgcn-amd-amdhsa/release/deps";
+    let image = image(package, "kernels", "gfx90a");
+    let made = fs::read_dir(image.with_file_name(folder)).unwrap();
+    let mut made = made.map(|entry| entry.unwrap().path());
+    let is_helper = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.starts_with("libhelper-") && name.ends_with(".rlib")
+    };
+    let library = made.find(is_helper).unwrap();
+    fs::metadata(library).unwrap().modified().unwrap()
 }
 
 /// LLVM 22 makes such operations relaxed for NVIDIA GPUs.

@@ -5,6 +5,8 @@
 
 use crate::steps::digests::Digests;
 use crate::steps::folder;
+use crate::steps::task::cargo_lists::CargoLists;
+use crate::steps::task::depfile;
 use offload_build_core::files;
 use std::fs;
 use std::io;
@@ -35,6 +37,32 @@ pub(crate) fn take(folder: &Path, digests: &Digests) -> Result<Vec<PathBuf>, (Pa
     };
     removed.map_err(|error| (folder.to_owned(), error))?;
     Ok(known.into_iter().map(|(_, path)| path).collect())
+}
+
+/// Returns the files that Cargo has read in its folder for what it made before it failed. Nothing if it is not known of one.
+///
+/// Relative names begin in the root of a workspace or in the folder of a crate; their manifests are among `inputs`. Those of packages
+/// from a registry do not change.
+pub(crate) fn of_parts(folder: &Path, inputs: &[PathBuf]) -> Option<Vec<PathBuf>> {
+    let lists = CargoLists::of(folder);
+    let manifests = inputs.iter().filter(|path| path.ends_with("Cargo.toml"));
+    let roots: Vec<&Path> = manifests.filter_map(|path| path.parent()).collect();
+    let named = |path: &str| -> Vec<PathBuf> {
+        let paths = roots.iter().map(|root| root.join(path));
+        // What is around Cargo's folder changes in each build.
+        let is_apart = |path: &PathBuf| path.exists() && !folder.starts_with(path);
+        paths.filter(is_apart).collect()
+    };
+    let mut found = Vec::new();
+    for path in lists.crates.iter().flat_map(|text| depfile::parse(text)) {
+        let paths = named(&path);
+        if paths.is_empty() {
+            return None;
+        }
+        found.extend(paths);
+    }
+    found.extend(lists.said("rerun-if-changed").flat_map(named));
+    Some(found)
 }
 
 /// Keeps the digests of the files that Cargo has read in its folder.

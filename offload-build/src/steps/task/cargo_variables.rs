@@ -1,77 +1,31 @@
 //! Variables that a Cargo which a task started has read, as far as it and its compilers say.
 
+use crate::steps::task::cargo_lists::CargoLists;
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Line of rustc's list of dependencies: `# env-dep:NAME=VALUE`, without a value if the variable was not set.
 const OF_CRATE: &str = "# env-dep:";
 
-/// Lines of a build script.
-const OF_SCRIPT: [&str; 2] = [
-    "cargo:rerun-if-env-changed=",
-    "cargo::rerun-if-env-changed=",
-];
-
 /// Returns the names of variables that crates and build scripts in Cargo's folder `folder` read, but for those that Cargo sets
 /// for each crate.
-///
-/// Lists are `<profile>/deps/*.d`, and what scripts printed is `<profile>/build/<package>-<hash>/output`. In Cargo's other layout,
-/// `build-dir-new-layout`, they are `out/*.d` and `run/stdout` in `<profile>/build/<package>/<hash>`.
 pub(crate) fn names(folder: &Path) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for profile in profiles(folder) {
-        add_of_crates(&profile.join("deps"), &mut names);
-        for package in entries(&profile.join("build")) {
-            add_of_script(&package.join("output"), &mut names);
-            for unit in entries(&package) {
-                add_of_crates(&unit.join("out"), &mut names);
-                add_of_script(&unit.join("run/stdout"), &mut names);
-            }
-        }
-    }
-    names.retain(|name| !name.starts_with("CARGO") && name != "OUT_DIR");
+    let lists = CargoLists::of(folder);
+    let lines = lists.crates.iter().flat_map(|text| text.lines());
+    let of_crates = lines.filter_map(|line| line.strip_prefix(OF_CRATE));
+    let of_crates = of_crates.map(|line| line.split_once('=').map_or(line, |(name, _)| name));
+    let names = of_crates.chain(lists.said("rerun-if-env-changed"));
+    let is_own = |name: &&str| name.starts_with("CARGO") || *name == "OUT_DIR";
     names
-}
-
-/// Adds those of rustc's lists in a folder.
-fn add_of_crates(folder: &Path, names: &mut BTreeSet<String>) {
-    let lists = entries(folder).into_iter();
-    for list in lists.filter(|path| path.extension().is_some_and(|end| end == "d")) {
-        let text = fs::read_to_string(&list).unwrap_or_default();
-        let named = text.lines().filter_map(|line| line.strip_prefix(OF_CRATE));
-        names.extend(named.map(|line| {
-            let (name, _) = line.split_once('=').unwrap_or((line, ""));
-            name.to_owned()
-        }));
-    }
-}
-
-/// Adds those of the lines that a build script printed.
-fn add_of_script(printed: &Path, names: &mut BTreeSet<String>) {
-    let text = fs::read_to_string(printed).unwrap_or_default();
-    let named = text
-        .lines()
-        .filter_map(|line| OF_SCRIPT.iter().find_map(|start| line.strip_prefix(start)));
-    names.extend(named.map(|name| name.trim().to_owned()));
-}
-
-/// Returns the folders of what Cargo made for the host and for a target.
-fn profiles(folder: &Path) -> Vec<PathBuf> {
-    let targets = entries(folder);
-    let targets = std::iter::once(folder.to_owned()).chain(targets);
-    targets.map(|target| target.join("release")).collect()
-}
-
-/// Returns what is in a folder; nothing if it cannot be read.
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).collect()
+        .filter(|name| !is_own(name))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     /// Files as Cargo 1.97 wrote them in both layouts.
     #[test]

@@ -8,6 +8,7 @@
 //! A launcher is not part of how an output is made: with and without one it is the same. What comes back from it is
 //! looked at, and made again without it where it cannot be right.
 
+mod cargo_lists;
 mod cargo_reads;
 mod cargo_variables;
 pub(crate) mod depfile;
@@ -269,8 +270,13 @@ impl Task {
         let in_file = |(path, error)| TaskError::File(path, error);
         let mut reads = cargo_reads::take(folder, digests).map_err(in_file)?;
         let messages = self.run_plainly(part);
-        if messages.is_ok() {
-            reads = self.reads().map_err(in_file)?;
+        match messages.is_ok() {
+            true => reads = self.reads().map_err(in_file)?,
+            // It compiles what it has made no second time.
+            false => match cargo_reads::of_parts(folder, &self.inputs) {
+                Some(parts) => reads = self.own([reads, self.inputs.clone(), parts].concat()),
+                None => reads.clear(),
+            },
         }
         cargo_reads::keep(folder, &reads, digests).map_err(in_file)?;
         messages
@@ -325,13 +331,18 @@ impl Task {
         if let Some(depfile) = &self.depfile {
             reads.extend(depfile::read(depfile)?.into_iter().map(PathBuf::from));
         }
+        Ok(self.own(reads))
+    }
+
+    /// Returns these files once each, without those in Cargo's folder.
+    fn own(&self, mut reads: Vec<PathBuf>) -> Vec<PathBuf> {
         if let Some(folder) = &self.cargo_folder {
             // What build scripts made of other files, which are in the list, too.
             reads.retain(|path| !path.starts_with(folder));
         }
         reads.sort();
         reads.dedup();
-        Ok(reads)
+        reads
     }
 
     /// Returns a digest of how the output is made: commands, variables, and the programs' identities.
