@@ -20,8 +20,11 @@ impl OuterCargo {
     /// Reads its command line and its folder from the system; `package` is the folder of the package.
     pub(super) fn of(package: &Path, environment: &Environment) -> Self {
         let home = environment.cargo("CARGO_HOME").map(PathBuf::from);
-        let user = environment.cargo("HOME");
-        let user = user.or_else(|| environment.cargo("USERPROFILE"));
+        // As Cargo: a shell on Windows may set `HOME`, too.
+        let user = match cfg!(windows) {
+            true => environment.cargo("USERPROFILE"),
+            false => environment.cargo("HOME"),
+        };
         Self {
             home: home.or_else(|| Some(Path::new(&user?).join(".cargo"))),
             ..Self::of_parent(package)
