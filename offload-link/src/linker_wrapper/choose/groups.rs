@@ -144,7 +144,7 @@ impl Groups {
         groups
     }
 
-    /// Makes a group for the target of an image, if there is none.
+    /// Adds a group for the target of an image, unless one exists.
     pub(crate) fn open(&mut self, image: &Image) {
         let is_own = |group: &Group| {
             group.is_for(image)

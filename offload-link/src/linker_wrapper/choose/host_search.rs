@@ -12,6 +12,11 @@
 //! GNU ld, lld with `--fortran-common` (the default up to LLVM 14), and mold also load a member that gives common storage a value. GNU ld goes through the archives again after LTO.
 //! Random links compared these rules with each linker. Only names that archives have are kept: others decide nothing.
 
+mod coff;
+mod in_order;
+mod lld;
+mod mold;
+
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
@@ -362,105 +367,6 @@ impl<'a> HostSearch<'a> {
         Ok(needed)
     }
 
-    /// Takes the definitions of a shared library that `takes` chooses, and returns the symbols that it needs.
-    fn want_for_library<E>(
-        &mut self,
-        library: usize,
-        takes: impl Fn(&Self, usize, DefinitionRank) -> bool,
-        reader: &mut impl SymbolReader<E>,
-    ) -> Vec<usize> {
-        let mut needed = Vec::new();
-        reader.library(library, &mut |symbols| {
-            let mut weak = symbols.weak.iter().peekable();
-            for name in &symbols.defined {
-                let rank = match weak.next_if_eq(&name) {
-                    Some(_) => DefinitionRank::Weak,
-                    None => DefinitionRank::Strong,
-                };
-                let symbol = self.numbers.get(name).copied();
-                if let Some(symbol) = symbol.filter(|symbol| takes(self, *symbol, rank)) {
-                    self.set(symbol, SymbolState::Defined);
-                }
-            }
-            let undefined = symbols.undefined.iter();
-            needed.extend(undefined.filter_map(|name| self.want(name, ReferredBy::Files)));
-        });
-        needed
-    }
-}
-
-/// Returns the names by which references lead to a definition: a default version satisfies those without one.
-fn referred_as(name: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let plain = name.windows(2).position(|at| at == b"@@");
-    let plain = plain.and_then(|end| name.get(..end));
-    plain.into_iter().chain([name])
-}
-
-/// Role of common storage when an archive is searched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CommonStorage {
-    /// A member that gives it a value is loaded.
-    NeedsValue,
-    IsDefined,
-}
-
-/// GNU ld and gold.
-impl HostSearch<'_> {
-    fn go_through<E>(
-        &mut self,
-        files: &[SearchedFile],
-        common: CommonStorage,
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<(), E> {
-        let groups = files.chunk_by(|one, two| one.group == two.group);
-        for group in groups {
-            let mut is_first = true;
-            loop {
-                let mut has_loaded = false;
-                for file in group {
-                    match file.content.clone() {
-                        SearchedContent::Searched(units) => {
-                            has_loaded |= self.search(units, common, reader)?;
-                        }
-                        SearchedContent::Loaded(units) if is_first => {
-                            has_loaded = true;
-                            for unit in units {
-                                self.load(unit, reader)?;
-                            }
-                        }
-                        SearchedContent::Library { number, as_needed } if is_first => {
-                            has_loaded = true;
-                            let takes = |search: &Self, symbol, _| match as_needed {
-                                true => search.is_undefined(symbol),
-                                false => search.may_define(symbol),
-                            };
-                            self.want_for_library(number, takes, reader);
-                        }
-                        _ => {}
-                    }
-                }
-                is_first = false;
-                if !has_loaded || group.len() == 1 {
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Searches the archives once more.
-    fn go_through_again<E>(
-        &mut self,
-        files: &[SearchedFile],
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<(), E> {
-        let archives = files
-            .iter()
-            .filter(|file| matches!(file.content, SearchedContent::Searched(_)));
-        let archives: Vec<SearchedFile> = archives.cloned().collect();
-        self.go_through(&archives, CommonStorage::IsDefined, reader)
-    }
-
     /// Returns the symbols of a unit for which archives are searched.
     fn wanted_of(&self, unit: usize, common: CommonStorage) -> impl Iterator<Item = &usize> {
         let symbols = self.listed[unit].iter();
@@ -510,311 +416,52 @@ impl HostSearch<'_> {
         Ok(strong.any(|symbol| self.states[*symbol] == SymbolState::Common))
     }
 
-    /// Searches an archive until nothing is found, and tells whether a unit was loaded.
-    fn search<E>(
+    /// Takes the definitions of a shared library that `takes` chooses, and returns the symbols that it needs.
+    fn want_for_library<E>(
         &mut self,
-        units: Range<usize>,
-        common: CommonStorage,
+        library: usize,
+        takes: impl Fn(&Self, usize, DefinitionRank) -> bool,
         reader: &mut impl SymbolReader<E>,
-    ) -> Result<bool, E> {
-        let mut possible: BTreeSet<usize> = BTreeSet::new();
-        for symbol in &self.wanted {
-            possible.extend(within(&self.providers[*symbol], &units));
-        }
-        let (mut next, mut has_loaded) = (units.start, false);
-        while !possible.is_empty() {
-            let Some(unit) = possible.range(next..).next().copied() else {
-                next = units.start;
-                continue;
-            };
-            possible.remove(&unit);
-            next = unit + 1;
-            if !self.loaded[unit] && self.is_wanted(unit, common, reader)? {
-                has_loaded = true;
-                let symbols = self.listed[unit].iter().copied();
-                let symbols = symbols.filter(|symbol| self.states[*symbol] != SymbolState::Common);
-                let symbols: Vec<usize> = symbols.collect();
-                let needed = self.load(unit, reader)?;
-                // Its common storage may get a value from a member of the same archive.
-                let is_new = |symbol: &&usize| {
-                    self.states[**symbol] == SymbolState::Common
-                        && common == CommonStorage::NeedsValue
+    ) -> Vec<usize> {
+        let mut needed = Vec::new();
+        reader.library(library, &mut |symbols| {
+            let mut weak = symbols.weak.iter().peekable();
+            for name in &symbols.defined {
+                let rank = match weak.next_if_eq(&name) {
+                    Some(_) => DefinitionRank::Weak,
+                    None => DefinitionRank::Strong,
                 };
-                let is_undefined =
-                    |symbol: &&usize| self.states[**symbol] == SymbolState::Undefined;
-                let needed = needed.iter().filter(is_undefined);
-                for symbol in needed.chain(symbols.iter().filter(is_new)) {
-                    possible.extend(within(&self.providers[*symbol], &units));
+                let symbol = self.numbers.get(name).copied();
+                if let Some(symbol) = symbol.filter(|symbol| takes(self, *symbol, rank)) {
+                    self.set(symbol, SymbolState::Defined);
                 }
             }
-        }
-        Ok(has_loaded)
+            let undefined = symbols.undefined.iter();
+            needed.extend(undefined.filter_map(|name| self.want(name, ReferredBy::Files)));
+        });
+        needed
     }
 }
 
-/// Returns the units in a range.
-fn within(sorted: &[usize], units: &Range<usize>) -> impl Iterator<Item = usize> {
-    let start = sorted.partition_point(|unit| *unit < units.start);
-    let end = sorted.partition_point(|unit| *unit < units.end);
-    sorted[start..end].iter().copied()
+/// Returns the names by which references lead to a definition: a default version satisfies those without one.
+fn referred_as(name: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let plain = name.windows(2).position(|at| at == b"@@");
+    let plain = plain.and_then(|end| name.get(..end));
+    plain.into_iter().chain([name])
 }
 
-/// lld.
-impl HostSearch<'_> {
-    fn match_up<E>(
-        &mut self,
-        files: &[SearchedFile],
-        common: CommonStorage,
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<(), E> {
-        for file in files {
-            match file.content.clone() {
-                SearchedContent::Loaded(units) => {
-                    for unit in units {
-                        self.load_all(unit, reader)?;
-                    }
-                }
-                SearchedContent::Searched(units) => {
-                    for unit in units {
-                        self.offer(unit, common, reader)?;
-                    }
-                }
-                SearchedContent::Library { number, .. } => {
-                    // It comes before archives whose members nobody needed yet.
-                    let takes = |search: &Self, symbol: usize, _| match search.states[symbol] {
-                        SymbolState::Unknown | SymbolState::Lazy(_) => true,
-                        _ => search.is_undefined(symbol),
-                    };
-                    let needed = self.want_for_library(number, takes, reader);
-                    self.load_needed(needed, reader)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Loads a unit if one of its symbols is needed already.
-    fn offer<E>(
-        &mut self,
-        unit: usize,
-        common: CommonStorage,
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<(), E> {
-        if self.loaded[unit] {
-            return Ok(());
-        }
-        if self.is_wanted(unit, common, reader)? {
-            return self.load_all(unit, reader);
-        }
-        for place in 0..self.listed[unit].len() {
-            let symbol = self.listed[unit][place];
-            if self.states[symbol] == SymbolState::Unknown {
-                self.set(symbol, SymbolState::Lazy(unit));
-            }
-        }
-        Ok(())
-    }
-
-    /// Loads a unit, and what it needs of earlier archives.
-    fn load_all<E>(&mut self, unit: usize, reader: &mut impl SymbolReader<E>) -> Result<(), E> {
-        let needed = self.load(unit, reader)?;
-        self.load_needed(needed, reader)
-    }
-
-    fn load_needed<E>(
-        &mut self,
-        needed: Vec<usize>,
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<(), E> {
-        // What a unit needs comes before what others still need.
-        let mut left = vec![needed.into_iter()];
-        while let Some(symbols) = left.last_mut() {
-            let Some(symbol) = symbols.next() else {
-                left.pop();
-                continue;
-            };
-            if let SymbolState::Lazy(unit) = self.states[symbol] {
-                self.set(symbol, SymbolState::Undefined);
-                if !self.loaded[unit] {
-                    left.push(self.load(unit, reader)?.into_iter());
-                }
-            }
-        }
-        Ok(())
-    }
+/// Role of common storage when an archive is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CommonStorage {
+    /// A member that gives it a value is loaded.
+    NeedsValue,
+    IsDefined,
 }
 
-/// lld for Windows.
-impl HostSearch<'_> {
-    /// Goes through all files, and returns the units that it found.
-    fn queue_up<E>(
-        &mut self,
-        files: &[SearchedFile],
-        common: CommonStorage,
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<VecDeque<usize>, E> {
-        let mut queue = VecDeque::new();
-        for file in files {
-            match file.content.clone() {
-                SearchedContent::Loaded(units) => {
-                    for unit in units {
-                        let needed = self.load(unit, reader)?;
-                        self.queue(needed, &mut queue);
-                    }
-                }
-                SearchedContent::Searched(units) => {
-                    for unit in units {
-                        self.offer_to_queue(unit, common, &mut queue);
-                    }
-                }
-                SearchedContent::Library { number, .. } => {
-                    let takes = |search: &Self, symbol, _| search.is_undefined(symbol);
-                    let needed = self.want_for_library(number, takes, reader);
-                    self.queue(needed, &mut queue);
-                }
-            }
-        }
-        Ok(queue)
-    }
-
-    /// Loads units, and what they need.
-    fn load_queued<E>(
-        &mut self,
-        mut queue: VecDeque<usize>,
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<(), E> {
-        while let Some(unit) = queue.pop_front() {
-            if !self.loaded[unit] {
-                let needed = self.load(unit, reader)?;
-                self.queue(needed, &mut queue);
-            }
-        }
-        Ok(())
-    }
-
-    /// Queues the units that archives had for these symbols.
-    fn queue(&mut self, needed: Vec<usize>, queue: &mut VecDeque<usize>) {
-        for symbol in needed {
-            if let SymbolState::Lazy(unit) = self.states[symbol] {
-                self.set(symbol, SymbolState::Queued);
-                queue.push_back(unit);
-            }
-        }
-    }
-
-    /// Queues a unit if one of its symbols is needed already.
-    fn offer_to_queue(&mut self, unit: usize, common: CommonStorage, queue: &mut VecDeque<usize>) {
-        let wanted: Vec<usize> = self.wanted_of(unit, common).copied().collect();
-        for symbol in wanted {
-            self.set(symbol, SymbolState::Queued);
-            queue.push_back(unit);
-        }
-        for place in 0..self.listed[unit].len() {
-            let symbol = self.listed[unit][place];
-            if self.states[symbol] == SymbolState::Unknown {
-                self.set(symbol, SymbolState::Lazy(unit));
-            }
-        }
-    }
-}
-
-/// Rank of a definition in an archive, to mold.
+/// Rank of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum DefinitionRank {
     Strong,
     Weak,
     Common,
-}
-
-/// A unit of an archive that defines a symbol. The least is the best.
-type Definition = (DefinitionRank, usize);
-
-/// mold.
-impl HostSearch<'_> {
-    /// Returns for each symbol the unit of an archive with the first of its best definitions. An only definition is not read, and
-    /// counts as a strong one.
-    fn best<E>(&self, reader: &mut impl SymbolReader<E>) -> Result<Vec<Option<Definition>>, E> {
-        let only = |units: &Vec<usize>| match units.as_slice() {
-            [unit] => Some((DefinitionRank::Strong, *unit)),
-            _ => None,
-        };
-        let mut best: Vec<Option<Definition>> = self.providers.iter().map(only).collect();
-        let is_only = |symbol: &usize| self.providers[*symbol].len() == 1;
-        for (unit, symbols) in self.listed.iter().enumerate() {
-            if symbols.iter().all(is_only) {
-                continue;
-            }
-            let mut ranks = HashMap::new();
-            reader.unit(unit, &mut |symbols| {
-                let weak = symbols.weak.iter().map(|name| (name, DefinitionRank::Weak));
-                let common = symbols.common.iter();
-                let common = common.map(|name| (name, DefinitionRank::Common));
-                for (name, rank) in weak.chain(common) {
-                    let numbers = referred_as(name).filter_map(|name| self.numbers.get(name));
-                    ranks.extend(numbers.map(|symbol| (*symbol, rank)));
-                }
-            })?;
-            for symbol in symbols.iter().filter(|symbol| !is_only(symbol)) {
-                let rank = ranks.get(symbol).copied();
-                let found = (rank.unwrap_or(DefinitionRank::Strong), unit);
-                let other = best[*symbol].unwrap_or(found);
-                best[*symbol] = Some(found.min(other));
-            }
-        }
-        Ok(best)
-    }
-
-    fn choose<E>(
-        &mut self,
-        files: &[SearchedFile],
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<(), E> {
-        let best = self.best(reader)?;
-        let mut end = 0;
-        for file in files {
-            match file.content.clone() {
-                SearchedContent::Loaded(units) => {
-                    for unit in units {
-                        self.load(unit, reader)?;
-                    }
-                }
-                SearchedContent::Library { number, .. } => {
-                    // The first file with a strong definition counts, an archive or a shared library. A weak definition of a
-                    // library counts less than one of an archive.
-                    let takes = |search: &Self, symbol: usize, rank| {
-                        let first =
-                            best[symbol].filter(|(rank, _)| *rank == DefinitionRank::Strong);
-                        rank == DefinitionRank::Strong
-                            && first.is_none_or(|(_, first)| first >= end)
-                            && search.referred[symbol] < ReferredBy::Hidden
-                    };
-                    self.want_for_library(number, takes, reader);
-                }
-                SearchedContent::Searched(units) => end = end.max(units.end),
-            }
-        }
-        // Objects come before archives wherever they are, but their common storage. Among archives the best definition is chosen,
-        // whatever else is loaded.
-        let mut needed: Vec<usize> = self.wanted.iter().copied().collect();
-        let of_objects = self.states.clone();
-        while let Some(symbol) = needed.pop() {
-            let first = best[symbol].filter(|(rank, _)| match of_objects[symbol] {
-                SymbolState::Defined => false,
-                SymbolState::Common => *rank != DefinitionRank::Common,
-                _ => true,
-            });
-            if let Some((_, unit)) = first.filter(|(_, unit)| !self.loaded[*unit]) {
-                needed.extend(self.load(unit, reader)?);
-                // Its common storage may get a value.
-                let symbols = self.listed[unit].iter().copied();
-                let common = symbols.filter(|symbol| {
-                    let is_better =
-                        best[*symbol].is_some_and(|(rank, _)| rank < DefinitionRank::Common);
-                    is_better && self.states[*symbol] == SymbolState::Common
-                });
-                needed.extend(common);
-            }
-        }
-        Ok(())
-    }
 }
