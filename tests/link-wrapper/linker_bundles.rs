@@ -2,10 +2,12 @@
 //! both; linked by ours, run with a runtime that records what is registered.
 
 use crate::linker_hip_support as support;
+use crate::linker_support as linkers;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::CommandExt;
+use std::time::Duration;
 
 use offload_formats::container::archive::{self, NewMember};
 use support::{ENTRIES, Place, one_kernel, run};
@@ -439,6 +441,56 @@ fn gives_the_host_linker_the_hosts_part_of_a_bundle() {
     let mut expected = one_kernel("one");
     expected.insert(2, "host part".to_owned());
     assert_eq!(place.registered(&["one.o", "all.bc"]), expected);
+}
+
+#[test]
+fn tells_make_of_the_inputs_and_of_no_temporary_file() {
+    let Some(place) = Place::new("llvm22") else {
+        return;
+    };
+    place.kernel("one", "--offload-new-driver");
+    place.helper(
+        "device",
+        &[
+            "--offload-device-only",
+            "-emit-llvm",
+            "-c",
+            "--no-offload-arch=gfx90a",
+        ],
+    );
+    place.write("host.c", "int unused;");
+    place.cc(&["-c", "host.c"]);
+    let device = ("hip-amdgcn-amd-amdhsa--gfx906", "device.o");
+    let host = ("host-x86_64-unknown-linux-gnu-", "host.o");
+    place.bundle("bc", &[host, device], "both.bc", &[]);
+    let mut pack = place.command(place.tool("clang-offload-packager"));
+    let image = "--image=file=device.o,kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx90a";
+    run(pack.args(["-o", "device.pack", image]));
+    place.write("Makefile", "x:\n\tlinked again\ninclude x.d\n");
+
+    let of_mold = linkers::found("mold").map(|path| ("mold", path));
+    for (name, linker) in linkers::linkers().into_iter().chain(of_mold) {
+        let mut link = place.command(env!("CARGO_BIN_EXE_offload-link"));
+        link.env_remove("OFFLOAD_LINK_ACTIVE");
+        link.arg(format!("--linker-path={}", place.tool("clang").display()));
+        link.arg(format!("--ld-path={}", linker.display()));
+        link.args(["main.o", "one.o", "both.bc", "device.pack", "-o", "x"]);
+        run(link.args(["-L.", "-lamdhip64", "-Wl,--dependency-file=x.d"]));
+        let rules = fs::read_to_string(place.path("x.d")).unwrap();
+        assert!(!rules.contains("offload-link-"), "{name}: {rules}");
+
+        // Without a rule, a missing dependency would be an error.
+        let ask = || place.command("make").args(["-q", "x"]).status().unwrap();
+        assert_eq!(ask().code(), Some(0), "{name}: {rules}");
+        for input in ["one.o", "both.bc", "device.pack", "libamdhip64.so"] {
+            let file = fs::File::open(place.path(input)).unwrap();
+            let before = file.metadata().unwrap().modified().unwrap();
+            file.set_modified(before + Duration::from_secs(1000))
+                .unwrap();
+            assert_eq!(ask().code(), Some(1), "{name}: {input}: {rules}");
+            file.set_modified(before).unwrap();
+        }
+    }
 }
 
 #[test]

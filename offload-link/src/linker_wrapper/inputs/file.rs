@@ -264,11 +264,15 @@ impl InputFile {
         names
     }
 
-    /// Tells whether a host linker finds nothing in it, for example in an archive of bundles.
+    /// Tells whether a host linker finds nothing in it: an offload binary, a bundle, or an archive of them.
     #[must_use]
     pub(crate) fn is_for_devices(&self) -> bool {
         let other = |unit: &Unit| unit.kind == UnitKind::Other;
-        self.kind == FileKind::Archive && self.has_device_code() && self.units.iter().all(other)
+        match self.kind {
+            FileKind::OffloadBinary | FileKind::Bundle => true,
+            FileKind::Archive => self.has_device_code() && self.units.iter().all(other),
+            _ => false,
+        }
     }
 
     /// Tells whether any unit may contain images.

@@ -78,6 +78,8 @@ pub(crate) struct Arguments {
     pub groups: Vec<Range<usize>>,
     /// `--fortran-common` or its opposite.
     pub fortran_common: Option<bool>,
+    /// The last `--dependency-file`, which the host linker writes.
+    pub dependency_file: Option<PathBuf>,
     /// State of `--as-needed`, if known, from the item with that index on.
     pub as_needed: Vec<(usize, Option<bool>)>,
     pub relocatable: bool,

@@ -19,7 +19,7 @@ use crate::linker_wrapper::choose::host_entries::HostEntries;
 use crate::linker_wrapper::choose::link_jobs::{GroupJob, link_jobs};
 use crate::linker_wrapper::choose::select::Images;
 use crate::linker_wrapper::error::{self, LinkError};
-use crate::linker_wrapper::inputs::file::{FileKind, Inputs};
+use crate::linker_wrapper::inputs::file::Inputs;
 use crate::linker_wrapper::inputs::{host_archive, host_objects};
 use crate::linker_wrapper::installed::device_programs::DevicePrograms;
 use crate::linker_wrapper::installed::runtimes::{self, HostProgram};
@@ -36,6 +36,7 @@ use crate::linker_wrapper::plan::{self, placement};
 use crate::linker_wrapper::report::fates::{Fate, Report};
 use crate::linker_wrapper::report::shown::Shown;
 use crate::linker_wrapper::report::trace::Trace;
+use crate::linker_wrapper::run::dependency_file::HostInputs;
 use crate::linker_wrapper::run::packing::{self, Packing};
 use crate::linker_wrapper::run::{device_links, host_linker, override_image, relocatable, unseen};
 use crate::linker_wrapper::temporaries::Temporaries;
@@ -377,11 +378,7 @@ impl Link<'_> {
     /// that have host parts by the files with these parts.
     fn take_out_containers(&mut self) -> Result<(), LinkError> {
         for file in &self.inputs.files {
-            let for_devices = match file.kind {
-                FileKind::OffloadBinary | FileKind::Bundle => true,
-                _ => file.is_for_devices(),
-            };
-            if !for_devices && file.in_place.is_none() {
+            if !file.is_for_devices() && file.in_place.is_none() {
                 continue;
             }
             // A linker script stays as it is.
@@ -485,6 +482,9 @@ impl Link<'_> {
             let status = host_linker::run(&command, arguments.quoting(), files)?;
             drop(phase);
             let code = host_linker::code(status);
+            if code == 0 {
+                self.correct_dependency_file(&objects)?;
+            }
             if code != 0 || !arguments.relocatable || containers.is_empty() {
                 return Ok(code);
             }
@@ -511,6 +511,28 @@ impl Link<'_> {
             "{}: the offload entries of a relocatable link could not be counted",
             arguments.output_path().display()
         )))
+    }
+
+    /// Corrects the host linker's dependency file after a link with `objects`.
+    fn correct_dependency_file(&self, objects: &[PathBuf]) -> Result<(), LinkError> {
+        let Some(path) = &self.arguments.dependency_file else {
+            return Ok(());
+        };
+        let mut inputs = HostInputs {
+            replaced: objects.iter().map(|object| (&**object, None)).collect(),
+            taken_out: Vec::new(),
+            escapes: self.arguments.family.is_elf() && self.elf_linker() == ElfLinker::Lld,
+        };
+        for file in &self.inputs.files {
+            match &file.in_place {
+                Some(part) => inputs.replaced.push((part, Some(&file.path))),
+                None if file.is_for_devices() => inputs.taken_out.push(&file.path),
+                None => {}
+            }
+        }
+        inputs.correct(path).map_err(|source| {
+            LinkError::io(format!("cannot correct `{}`", terminal(&**path)), source)
+        })
     }
 
     /// Decides where the host linker places the images of all registrations, and returns the options for that. The

@@ -1,5 +1,6 @@
 //! Runs or shows the link.
 
+pub(crate) mod dependency_file;
 pub(crate) mod device_links;
 pub(crate) mod host_linker;
 pub(crate) mod link;

@@ -148,6 +148,7 @@ impl Arguments {
             wrapped: Vec::new(),
             groups: Vec::new(),
             fortran_common: None,
+            dependency_file: None,
             as_needed: Vec::new(),
             relocatable: false,
             chosen_linker: None,

@@ -495,6 +495,7 @@ impl Walk {
             Host::Wrap => arguments.wrapped.push(value),
             Host::FuseLd | Host::LdPath => arguments.chosen_linker = Some(value),
             Host::Target => arguments.target = Some(value),
+            Host::DependencyFile => arguments.dependency_file = Some(PathBuf::from(value)),
             Host::UnreadInputs => arguments.unread_inputs = true,
             _ => {}
         }
