@@ -85,6 +85,11 @@ impl<T> ByName<T> {
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.places.values().map(|place| &self.values[*place])
     }
+
+    /// Lists the values to be changed, in the order in which their names were added.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.values.iter_mut()
+    }
 }
 
 impl ByName<usize> {

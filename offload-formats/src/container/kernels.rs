@@ -102,8 +102,14 @@ impl Kernel {
 ///
 /// Fails if a kernel, or a variable in shared memory, is truncated or invalid.
 pub fn ptx_kernels(text: &[u8]) -> Result<Vec<Kernel>, KernelError> {
-    let kernels = ptx::PtxText::parse(text)?.kernels()?;
+    let text = stripped(text);
+    let kernels = ptx::PtxText::parse(&text)?.kernels()?;
     Ok(kernels.into_iter().map(Kernel::with_kinds).collect())
+}
+
+/// Returns the text without comments.
+fn stripped(text: &[u8]) -> String {
+    String::from_utf8_lossy(&crate::format::ptx::stripped(text)).into_owned()
 }
 
 /// Lists the kernels and variables of `names` that PTX does not define, and the functions and variables that it uses but neither
@@ -113,7 +119,8 @@ pub fn ptx_kernels(text: &[u8]) -> Result<Vec<Kernel>, KernelError> {
 ///
 /// Fails as [`ptx_kernels`] does.
 pub fn undefined_in_ptx(text: &[u8], names: &BTreeSet<String>) -> Result<Vec<String>, KernelError> {
-    let text = ptx::PtxText::parse(text)?;
+    let text = stripped(text);
+    let text = ptx::PtxText::parse(&text)?;
     let missing = names.iter().filter(|name| !text.has(name));
     let missing = missing.map(String::as_str).chain(text.undefined());
     Ok(missing.map(str::to_owned).collect())

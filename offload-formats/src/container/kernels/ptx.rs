@@ -16,7 +16,7 @@
 use super::{Argument, ArgumentKind, Kernel, KernelError};
 use crate::by_name::ByName;
 use crate::format::ptx;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::iter::Peekable;
 
 /// Threads of a warp of every processor.
@@ -56,22 +56,23 @@ const DRIVERS_START: [&str; 2] = ["__cuda_syscall", "cnp"];
 
 /// The kernels and functions of a text, and the names that these use.
 #[derive(Debug, Default)]
-pub(super) struct PtxText {
-    kernels: ByName<(Kernel, Body)>,
-    functions: ByName<Body>,
+pub(super) struct PtxText<'t> {
+    kernels: ByName<(Kernel, Body<'t>)>,
+    functions: ByName<Body<'t>>,
     /// Names of `.extern` functions and variables, which the text may also define.
-    external: BTreeSet<String>,
+    external: BTreeSet<&'t str>,
     /// Shared variables outside of functions.
     shared: Vec<Variable>,
     /// Names of variables in the device's memory.
-    variables: BTreeSet<String>,
+    variables: BTreeSet<&'t str>,
 }
 
 /// A function's body.
 #[derive(Debug, Default)]
-struct Body {
+struct Body<'t> {
     shared: Vec<Variable>,
-    words: BTreeSet<String>,
+    /// Names of functions and variables outside of it, among other words while the text is read.
+    words: HashSet<&'t str>,
 }
 
 /// A parameter, or a variable in shared memory. Alignment and size are in bytes.
@@ -84,12 +85,12 @@ struct Variable {
     is_pointer: bool,
 }
 
-impl PtxText {
-    pub(super) fn parse(text: &[u8]) -> Result<Self, KernelError> {
-        let is_older = ptx::version(text).is_some_and(|version| version < LINKAGE);
-        let text = ptx::stripped(text);
-        let text = String::from_utf8_lossy(&text);
-        let mut tokens = Tokens { rest: &text }.peekable();
+impl<'t> PtxText<'t> {
+    /// Parses a text without comments ([`ptx::stripped`]).
+    pub(super) fn parse(text: &'t str) -> Result<Self, KernelError> {
+        let version = ptx::version(text.as_bytes());
+        let is_older = version.is_some_and(|version| version < LINKAGE);
+        let mut tokens = Tokens { rest: text }.peekable();
         let mut found = Self::default();
         let mut linkage = "";
         while let Some(token) = tokens.next() {
@@ -116,7 +117,20 @@ impl PtxText {
             }
             linkage = token;
         }
+        found.drop_other_words();
         Ok(found)
+    }
+
+    /// Keeps the words of bodies that name something. Most are instructions and registers.
+    fn drop_other_words(&mut self) {
+        let shared = self.shared.iter().map(|variable| variable.name.as_str());
+        let names = shared.chain(self.functions.names());
+        let names = names.chain(self.external.iter().copied());
+        let names: HashSet<String> = names.map(str::to_owned).collect();
+        let kernels = self.kernels.values_mut().map(|(_, body)| body);
+        for body in kernels.chain(self.functions.values_mut()) {
+            body.words.retain(|word| names.contains(*word));
+        }
     }
 
     /// Lists the kernels, sorted by name.
@@ -147,51 +161,51 @@ impl PtxText {
     /// Lists the functions and variables that functions use, but neither the text nor the driver defines.
     pub(super) fn undefined(&self) -> Vec<&str> {
         let bodies = self.kernels.values().map(|(_, body)| body);
-        let bodies: Vec<&Body> = bodies.chain(self.functions.values()).collect();
-        let is_missing = |name: &&String| {
+        let bodies: Vec<&Body<'_>> = bodies.chain(self.functions.values()).collect();
+        let is_missing = |name: &&str| {
             let is_here = self.functions.contains(name)
-                || self.variables.contains(*name)
-                || DRIVERS.contains(&name.as_str())
+                || self.variables.contains(name)
+                || DRIVERS.contains(name)
                 || DRIVERS_START.iter().any(|start| name.starts_with(start));
-            !is_here && bodies.iter().any(|body| body.words.contains(*name))
+            !is_here && bodies.iter().any(|body| body.words.contains(name))
         };
-        let missing = self.external.iter().filter(is_missing);
-        missing.map(String::as_str).collect()
+        self.external.iter().copied().filter(is_missing).collect()
     }
 
     /// Lists the shared variables of a function and its callees.
-    fn shared_by<'t>(&'t self, body: &'t Body) -> Vec<&'t Variable> {
+    fn shared_by<'b>(&'b self, body: &'b Body<'t>) -> Vec<&'b Variable> {
         let mut bodies = vec![body];
         let mut variables = Vec::new();
         let mut named = BTreeSet::new();
         while let Some(body) = bodies.pop() {
             variables.extend(&body.shared);
-            for word in &body.words {
-                if named.insert(word.as_bytes()) {
+            let words: BTreeSet<&str> = body.words.iter().copied().collect();
+            for word in words {
+                if named.insert(word) {
                     bodies.extend(self.functions.get(word));
                 }
             }
         }
         let outside = self.shared.iter();
-        variables.extend(outside.filter(|variable| named.contains(variable.name.as_bytes())));
+        variables.extend(outside.filter(|variable| named.contains(variable.name.as_str())));
         variables
     }
 
     /// Reads a function from its return value or name on.
-    fn function(&mut self, tokens: &mut Peekable<Tokens<'_>>, is_external: bool) {
+    fn function(&mut self, tokens: &mut Peekable<Tokens<'t>>, is_external: bool) {
         if tokens.next_if_eq(&"(").is_some() {
             pass(tokens, ")");
         }
-        let name = tokens.next().unwrap_or_default().to_owned();
+        let name = tokens.next().unwrap_or_default();
         if is_external {
-            self.external.insert(name.clone());
+            self.external.insert(name);
         }
         while let Some(token) = tokens.next() {
             match token {
                 "{" => {
                     // Errors in the body are ignored: only the bodies of kernels must be valid.
                     let body = body(tokens).unwrap_or_default();
-                    self.functions.insert(name, body);
+                    self.functions.insert(name.to_owned(), body);
                     return;
                 }
                 ";" => return,
@@ -202,14 +216,14 @@ impl PtxText {
 }
 
 /// A kernel and its body; a declaration has none.
-struct PtxKernel {
+struct PtxKernel<'t> {
     kernel: Kernel,
-    body: Option<Body>,
+    body: Option<Body<'t>>,
 }
 
-impl PtxKernel {
+impl<'t> PtxKernel<'t> {
     /// Reads a kernel from its name on.
-    fn read(tokens: &mut Peekable<Tokens<'_>>) -> Result<Self, KernelError> {
+    fn read(tokens: &mut Peekable<Tokens<'t>>) -> Result<Self, KernelError> {
         let name = tokens.next().unwrap_or_default().to_owned();
         let wrong = |problem: String| KernelError::new(format!("kernel `{name}`: {problem}"));
         let mut kernel = Kernel {
@@ -264,7 +278,7 @@ impl PtxKernel {
 }
 
 /// Returns the name declared after `.global`.
-fn named(tokens: &mut Peekable<Tokens<'_>>) -> Option<String> {
+fn named<'t>(tokens: &mut Peekable<Tokens<'t>>) -> Option<&'t str> {
     while let Some(token) = tokens.next() {
         match token {
             ".align" => {
@@ -272,7 +286,7 @@ fn named(tokens: &mut Peekable<Tokens<'_>>) -> Option<String> {
             }
             ".attribute" => pass(tokens, ")"),
             word if word.starts_with('.') => {}
-            word => return Some(word.to_owned()),
+            word => return Some(word),
         }
     }
     None
@@ -389,7 +403,7 @@ fn end_of<'t>(variables: impl IntoIterator<Item = &'t Variable>) -> Option<u64> 
 }
 
 /// Reads a body after its opening brace, up to the closing one.
-fn body(tokens: &mut Peekable<Tokens<'_>>) -> Result<Body, KernelError> {
+fn body<'t>(tokens: &mut Peekable<Tokens<'t>>) -> Result<Body<'t>, KernelError> {
     let mut body = Body::default();
     let mut depth = 1_u64;
     while let Some(token) = tokens.next() {
@@ -399,7 +413,7 @@ fn body(tokens: &mut Peekable<Tokens<'_>>) -> Result<Body, KernelError> {
             "}" => depth -= 1,
             ".shared" => body.shared.extend(variables(tokens)?),
             word if word.starts_with(is_of_word) => {
-                body.words.insert(word.to_owned());
+                body.words.insert(word);
             }
             _ => {}
         }
