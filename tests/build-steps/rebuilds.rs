@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 use support::package::{CPU, Package, text};
 
 pub(crate) const OUT: &str = "target/build/pack-0123/out";
@@ -724,4 +725,61 @@ fn builds_beside_each_other() {
             assert_eq!(made(&package, &mut script), nothing());
         }
     }
+}
+
+/// Cargo does not end its build script when it is killed.
+#[test]
+fn waits_for_the_build_script_of_a_cargo_that_was_killed() {
+    let Some(package) = HIP.package() else {
+        return;
+    };
+    let mut build = package.script();
+    build.env("OFFLOAD_TARGETS", "gfx90a").env("NUM_JOBS", "1");
+    build.stdout(std::process::Stdio::null());
+    // A compiler that has read the old header, and does not come to an end.
+    let at = |name: &str| package.at(name).display().to_string();
+    let shim = format!(
+        "#!/bin/sh\necho \"$@\" >> '{}'\n/usr/bin/clang-19 \"$@\" || exit\n\
+         [ \"$1\" = --version ] && exit\nwhile [ -e '{}' ]; do sleep 0.02; done\n",
+        at("starts"),
+        at("held")
+    );
+    package.put("llvm/bin/clang", &shim);
+    package.put("held", "");
+    let mut old = build.spawn().unwrap();
+    let starts = || fs::read_to_string(package.at("starts")).unwrap_or_default();
+    while !starts().contains("-o ") {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    package.put("kernels/device.h", "#define TWO 4\n");
+    let before = starts();
+    let mut new = build.spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(starts(), before);
+    fs::remove_file(package.at("held")).unwrap();
+    for script in [&mut old, &mut new] {
+        assert!(script.wait().unwrap().success());
+    }
+    let last = image(&package, "gfx90a");
+    fs::remove_dir_all(package.at("target")).unwrap();
+    text(&build.stdout(std::process::Stdio::piped()).output().unwrap());
+    assert!(last == image(&package, "gfx90a"));
+}
+
+/// Package managers and images of systems may give all files one time.
+#[test]
+fn makes_everything_again_for_another_small_compiler_of_the_same_time() {
+    let Some(package) = HIP.package() else {
+        return;
+    };
+    let mut build = package.script();
+    let everything = made(&package, &mut build);
+    let clang = package.at("llvm/bin/clang");
+    let time = fs::metadata(&clang).unwrap().modified().unwrap();
+    let shim = fs::read_to_string(&clang).unwrap();
+    package.put("llvm/bin/clang", &shim.replace("echo \"$@\"", "echo  $@ "));
+    let file = fs::File::options().append(true).open(&clang).unwrap();
+    file.set_modified(time).unwrap();
+    drop(file);
+    assert_eq!(made(&package, &mut build), everything);
 }

@@ -18,7 +18,10 @@ pub fn part(output: &Path) -> PathBuf {
     name.into()
 }
 
-/// Identifies a program without starting it: its real path, its size, and when it was installed.
+/// Bytes of the largest program whose content identifies it. Scripts around compilers are small, and their sizes often stay.
+const SMALL: u64 = 64 << 10;
+
+/// Identifies a program without starting it: its real path, its size, when it was installed, and the content of a small one.
 #[must_use]
 pub fn identity(program: &Path) -> String {
     let real = program
@@ -31,12 +34,17 @@ pub fn identity(program: &Path) -> String {
         .modified()
         .ok()
         .and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
-    format!(
+    let mut text = format!(
         "{} {} {}",
         real.display(),
         data.len(),
         time.unwrap_or_default().as_nanos()
-    )
+    );
+    if data.is_file() && data.len() <= SMALL {
+        let content = fs::read(&real).unwrap_or_default();
+        text += &format!(" {}", md5::hex(&Md5::digest(content)));
+    }
+    text
 }
 
 /// Removes a file, if it is there.

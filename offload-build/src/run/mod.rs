@@ -28,6 +28,7 @@ use offload_build_core::error::{self, BuildPart, Error};
 use offload_build_core::files;
 use offload_build_core::installed::native::Native;
 use offload_build_core::process::jobserver::Jobs;
+use offload_build_core::process::lock::ProcessLock;
 use prepare::{Prepared, prepare};
 use progress::Progress;
 use record::Record;
@@ -98,7 +99,11 @@ impl<'a> Run<'a> {
     }
 
     /// Builds every module, or what stands for it, and records what Cargo must know.
+    ///
+    /// A build script outlives a Cargo that is killed, and Cargo then starts the next one in the same folder: that waits until
+    /// the first has ended. Without locks, on other systems than Linux, it does not.
     pub(crate) fn execute(&self) -> Result<(), Error> {
+        let _lock = ProcessLock::wait(&self.out).ok();
         former_modules::once(&self.out, || self.build_all())
     }
 
