@@ -505,6 +505,16 @@ fn makes_images_again_for_what_cargo_reads_besides_the_crate() {
         "[profile.release]\noverflow-checks = true\n",
     );
     assert!(build().1 != other);
+
+    // A build script that Cargo finds.
+    let source = "#![no_std]\npub fn value() -> u32 { if cfg!(more) { 3 } else { 4 } }\n";
+    package.put("helper/src/lib.rs", source);
+    let (_, before, _) = build();
+    package.put(
+        "helper/build.rs",
+        "fn main() { println!(\"cargo::rustc-cfg=more\"); }\n",
+    );
+    assert!(build().1 != before);
 }
 
 /// Returns when the crate `helper` was compiled.

@@ -169,6 +169,10 @@ impl Digests {
 /// Returns the digest of a file, and the state that it had before and after it was read, if that tells it from later
 /// ones.
 fn digest_file(path: &Path) -> io::Result<(String, Option<FileState>)> {
+    // A pipe would be waited for, and a device may have no end.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     let mut file = File::open(path)?;
     let state = settled(&file)?;
     let mut hash = Md5::new();

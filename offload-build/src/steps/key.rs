@@ -72,7 +72,81 @@ pub(crate) fn is_older(path: &Path, time: SystemTime) -> bool {
             return false;
         };
         let is_placed = file_state::changed(&data).is_none_or(|changed| changed < time);
-        is_placed && data.modified().is_ok_and(|modified| modified < time)
+        let is_written = data.modified().is_ok_and(|modified| modified < time);
+        is_placed && is_written && is_way_older(path, time, &mut { LINKS })
     };
     is_older(path) && folder::below(path).is_ok_and(|all| all.iter().all(|path| is_older(path)))
+}
+
+/// Number of links in a path that Linux follows.
+const LINKS: usize = 40;
+
+/// Tells whether no link of a path, and no folder on it, was put in its place since `time`, if there are at most `links` links. A
+/// folder in which something was put since has another time of its last write, too.
+fn is_way_older(path: &Path, time: SystemTime, links: &mut usize) -> bool {
+    let is_before = |found: Option<SystemTime>| found.is_none_or(|found| found < time);
+    path.ancestors().all(|part| {
+        let Ok(data) = fs::symlink_metadata(part) else {
+            // A name without a folder before it has an empty one.
+            return part == Path::new("");
+        };
+        let is_placed = is_before(file_state::changed(&data));
+        if data.is_dir() {
+            return is_placed || !is_before(data.modified().ok());
+        }
+        if !data.is_symlink() {
+            return true;
+        }
+        let Some(left) = links.checked_sub(1).filter(|_| is_placed) else {
+            return false;
+        };
+        *links = left;
+        let folder = part.parent().unwrap_or(Path::new(""));
+        let target = fs::read_link(part).map(|target| folder.join(target));
+        target.is_ok_and(|target| is_way_older(&target, time, links))
+    })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use std::time::Duration;
+
+    #[test]
+    fn notices_what_is_put_in_the_place_of_a_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["old", "new"] {
+            fs::create_dir_all(at(name)).unwrap();
+            fs::write(at(name).join("k.h"), name).unwrap();
+        }
+        let switch = |link: &str, target: &str| {
+            let _ = fs::remove_file(at(link));
+            symlink(target, at(link)).unwrap();
+        };
+        switch("sdk", "current");
+        switch("current", "old");
+        let (linked, plain) = (at("sdk/k.h"), at("old/k.h"));
+        let now = || {
+            std::thread::sleep(Duration::from_millis(50));
+            let now = SystemTime::now();
+            std::thread::sleep(Duration::from_millis(50));
+            now
+        };
+        let time = now();
+        // What comes beside a file is no reason.
+        fs::write(at("old/other.h"), "").unwrap();
+        assert!(is_older(&linked, time) && is_older(&plain, time));
+        switch("current", "new");
+        assert!(!is_older(&linked, time) && is_older(&plain, time));
+
+        let time = now();
+        assert!(is_older(&linked, time) && is_older(&plain, time));
+        fs::rename(at("old"), at("older")).unwrap();
+        fs::rename(at("new"), at("old")).unwrap();
+        assert!(!is_older(&plain, time));
+        switch("loop", "loop/x");
+        assert!(!is_older(&at("loop/k.h"), now()));
+    }
 }

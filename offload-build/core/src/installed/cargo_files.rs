@@ -1,4 +1,5 @@
-//! Files besides sources that decide how Cargo builds a crate of kernels: manifests, the lock, and files of settings.
+//! Files besides sources that decide how Cargo builds a crate of kernels: manifests, the lock, build scripts, and files of
+//! settings.
 
 use crate::declare::module::KernelCrate;
 use crate::installed::outer_cargo::OuterCargo;
@@ -9,8 +10,8 @@ use toml::de::{DeTable, DeValue};
 /// Files that decide how Cargo builds a crate of kernels.
 #[derive(Clone, Debug, Default)]
 pub struct CargoFiles {
-    /// Files of settings, and manifests: of the crate, of crates that a path names, there or in settings, and of their workspaces.
-    /// A new one is none that an earlier build has read.
+    /// Files of settings, and manifests: of the crate, of crates that a path names, there or in settings, and of their workspaces;
+    /// and the build scripts beside these. A new one is none that an earlier build has read.
     pub names: Vec<PathBuf>,
     /// Locks that exist, one of which Cargo reads.
     pub locks: Vec<PathBuf>,
@@ -37,7 +38,14 @@ impl CargoFiles {
             documents.add_crates(&manifest, folder, &mut manifests);
             next += 1;
         }
-        let names = settings.into_iter().chain(manifests).collect();
+        // Cargo finds them without any word in a manifest.
+        let scripts = manifests.iter().map(|path| path.with_file_name("build.rs"));
+        let scripts: Vec<PathBuf> = scripts.filter(|path| path.is_file()).collect();
+        let names = settings
+            .into_iter()
+            .chain(manifests)
+            .chain(scripts)
+            .collect();
         Self { names, locks }
     }
 }
@@ -199,6 +207,7 @@ mod tests {
                 "other/math/Cargo.toml",
                 "[dev-dependencies]\nkernels.path = \"../../kernels\"\n[build-dependencies]\nonly.path = \"../../only\"\n",
             ),
+            ("other/math/build.rs", ""),
             ("other/Cargo.toml", "[workspace]\n"),
             ("other/Cargo.lock", ""),
             ("shared/Cargo.toml", "invalid"),
@@ -227,6 +236,7 @@ mod tests {
             "only/Cargo.toml",
             "libm/Cargo.toml",
             "shared/Cargo.toml",
+            "other/math/build.rs",
         ];
         assert_eq!(names, expected);
         assert_eq!(locks, ["Cargo.lock"]);
