@@ -7,6 +7,7 @@ use crate::steps::digests::Digests;
 use crate::steps::step::{Made, Step};
 use offload_build_core::error::Error;
 use offload_build_core::process::jobserver::Jobs;
+use offload_build_core::process::parent::Parent;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,12 +30,13 @@ pub(crate) struct Outcome {
 }
 
 /// Executes all steps of a plan, those of one stage in parallel. A failed step does not stop the others of its stage, up to
-/// [`MOST_FAILURES`].
+/// [`MOST_FAILURES`]. No step starts after `cargo` has ended.
 pub(crate) fn execute(
     plan: &Plan,
     jobs: &Jobs,
     progress: &Progress,
     digests: &Digests,
+    cargo: Parent,
 ) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
     let mut seen = BTreeSet::new();
@@ -42,7 +44,7 @@ pub(crate) fn execute(
         debug_assert_eq!(written_twice(stage), None, "steps of a stage run at once");
         let failed = AtomicUsize::new(0);
         let results = jobs.run(stage.iter().collect(), |step: &Arc<dyn Step>| {
-            if failed.load(Ordering::Relaxed) >= MOST_FAILURES {
+            if failed.load(Ordering::Relaxed) >= MOST_FAILURES || cargo.has_ended() {
                 return None;
             }
             let started = Instant::now();
@@ -71,6 +73,9 @@ pub(crate) fn execute(
                 }
                 Err(failure) => failures.push((step.title(), failure)),
             }
+        }
+        if failures.is_empty() && left > 0 {
+            return Err(Error::new("Cargo ended before its build script"));
         }
         if !failures.is_empty() {
             return Err(Error::new(messages::report(&failures, left)));

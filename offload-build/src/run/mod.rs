@@ -29,6 +29,7 @@ use offload_build_core::files;
 use offload_build_core::installed::native::Native;
 use offload_build_core::process::jobserver::Jobs;
 use offload_build_core::process::lock::ProcessLock;
+use offload_build_core::process::parent::Parent;
 use prepare::{Prepared, prepare};
 use progress::Progress;
 use record::Record;
@@ -46,6 +47,7 @@ pub(crate) struct Run<'a> {
     /// Names that code may ask for by `cfg`.
     cfg_names: BTreeSet<String>,
     out: PathBuf,
+    cargo: Parent,
 }
 
 impl<'a> Run<'a> {
@@ -84,6 +86,7 @@ impl<'a> Run<'a> {
             modules: checked,
             cfg_names,
             out,
+            cargo: Parent::now(),
         })
     }
 
@@ -100,8 +103,8 @@ impl<'a> Run<'a> {
 
     /// Builds every module, or what stands for it, and records what Cargo must know.
     ///
-    /// A build script outlives a Cargo that is killed, and Cargo then starts the next one in the same folder: that waits until
-    /// the first has ended. Without locks, on other systems than Linux, it does not.
+    /// A build script outlives a Cargo that is killed, and starts no further step. Cargo may start the next one in the same folder:
+    /// that waits until the first has ended. Without locks, on other systems than Linux, it does not.
     pub(crate) fn execute(&self) -> Result<(), Error> {
         let _lock = ProcessLock::wait(&self.out).ok();
         former_modules::once(&self.out, || self.build_all())
@@ -241,7 +244,7 @@ impl<'a> Run<'a> {
         let steps = steps.filter(|step| !step.commands().is_empty()).count();
         let progress = Progress::new(environment, &module.name, steps);
         let folder = module_folder(&self.out, &module.name);
-        let outcome = execute(&built.plan, &jobs, &progress, digests);
+        let outcome = execute(&built.plan, &jobs, &progress, digests, self.cargo);
         let outcome = outcome.map_err(|error| {
             let file = folder.join("errors.txt");
             let error = BuildPart::Steps.coded()(Error::new(messages::shortened(

@@ -5,5 +5,6 @@ pub mod install;
 pub mod jobserver;
 pub mod launcher;
 pub mod lock;
+pub mod parent;
 pub mod search;
 pub mod temporary;
