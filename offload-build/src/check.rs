@@ -345,6 +345,10 @@ mod tests {
             amd(0x53f, "gfx90a:xnack+"),
             "image has e_flags 0x53f, expected xnack+"
         );
+        for flags in [0x53f, 0x73f] {
+            let expected = format!("image has e_flags {flags:#x}, expected xnack-");
+            assert_eq!(amd(flags, "gfx90a:xnack-"), expected);
+        }
         assert_eq!(
             result(
                 &image(190, 0x0050_0546),

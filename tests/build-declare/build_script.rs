@@ -77,6 +77,9 @@ fn watches_sources_headers_patterns_and_the_compiler() {
         !told.contains("OUT_DIR") && !told.contains("looks-again"),
         "{told}"
     );
+    // What this build wrote is newer than its start: Cargo would run the script again.
+    let written = format!("rerun-if-changed={}", package.at("target").display());
+    assert!(!told.contains(&written), "{told}");
     // Each editor has another PATH. The programs that were found in it are watched.
     assert!(!told.contains("rerun-if-env-changed=PATH\n"), "{told}");
     package.put("kernels/other.c", &KERNEL.replace("run", "other"));
@@ -120,6 +123,11 @@ fn warns_of_variables_that_nothing_reads() {
             format!("`OFFLOAD_TARGTES` {reads}; did you mean `OFFLOAD_TARGETS`?"),
             format!("`OFFLOAD_WAVEFRONT_SIZE` {reads}"),
         ]
+    );
+    // Without it there is no warning, so Cargo must run the script again.
+    assert!(
+        told.contains("cargo::rerun-if-env-changed=OFFLOAD_TARGTES\n"),
+        "{told}"
     );
 }
 
@@ -227,6 +235,14 @@ fn tells_cargo_what_to_link() {
         assert!(told.contains(line), "{line}{told}");
     }
     assert!(package.has_library());
+    // Programs load a copy of the runtime: another one is copied again.
+    let runtime = package.at("llvm/lib/libomptarget.so.19.1");
+    let runtimes = [runtime.clone(), runtime.canonicalize().unwrap()];
+    let is_watched = runtimes.iter().any(|file| {
+        let line = format!("cargo::rerun-if-changed={}\n", file.display());
+        told.contains(&line)
+    });
+    assert!(is_watched, "{told}");
 }
 
 #[test]
@@ -234,7 +250,12 @@ fn writes_the_same_bytes_wherever_it_builds() {
     let Some(package) = Package::new(CPU) else {
         return;
     };
-    package.builds();
+    let unique = |told: &str| {
+        let directive = "cargo::rustc-link-lib=static:+whole-archive=";
+        let library = told.lines().find_map(|line| line.strip_prefix(directive));
+        library.unwrap().to_owned()
+    };
+    let name = unique(&package.builds());
     let library = || {
         let files = package.files();
         let path = files
@@ -251,12 +272,22 @@ fn writes_the_same_bytes_wherever_it_builds() {
     text(
         &package
             .script()
-            .env("OUT_DIR", elsewhere)
+            .env("OUT_DIR", &elsewhere)
             .env("NUM_JOBS", "1")
             .output()
             .unwrap(),
     );
     assert!(first == library(), "the library differs");
+    // Cargo has another folder for the same package with other features, and one program may have both.
+    let other = package.at("target/build/pack-4567/out");
+    let mut script = package.script();
+    let told = text(&script.env("OUT_DIR", &other).output().unwrap());
+    assert_ne!(unique(&told), name);
+    let image = |out: &Path| {
+        let image = out.join("offload/kernels/x86_64-pc-linux-gnu/image");
+        fs::read(image).unwrap()
+    };
+    assert!(image(&elsewhere) != image(&other), "kernels of one name");
 }
 
 #[test]
@@ -888,6 +919,24 @@ fn takes_the_settings_of_the_workspace_that_cargo_says_the_package_is_in() {
         &own.replace("[package]\n", "[package]\nworkspace = \"../root\"\n"),
     );
     text(&script().output().unwrap());
+
+    // A table for one target lies over that of the workspace, key for key.
+    let table = |of: &str, keys: &str| format!("[{of}.metadata.offload.target.gfx90a]\n{keys}");
+    let of_workspace = table(
+        "workspace",
+        "define = { A = 1, B = 2 }\nflags = [\"-DC=3\"]\n",
+    );
+    let of_package = table("package", "define = { B = 4 }\n");
+    manifest(
+        ".",
+        &format!("[workspace]\nmembers = [\"in\"]\n{defaults}{of_workspace}"),
+    );
+    manifest("in", &format!("{own}targets = [\"gfx90a\"]\n{of_package}"));
+    let output = script().env("OFFLOAD_DRY_RUN", "1").output().unwrap();
+    let plan = String::from_utf8(output.stderr).unwrap();
+    let is_compile = |line: &&str| line.contains("--offload-device-only");
+    let compile = plan.lines().find(is_compile).unwrap();
+    assert!(compile.contains(" -DA=1 -DB=4 -DC=3 "), "{compile}");
 }
 
 #[test]
@@ -991,6 +1040,9 @@ fn builds_a_stub_when_the_tools_of_every_target_are_missing() {
     );
     let told = text(&script.env("OFFLOAD_MISSING", "stub").output().unwrap());
     assert!(told.contains("cargo::rustc-cfg=offload_stub\n"), "{told}");
+    // The tools may be installed before the next build.
+    let again = "/offload/looks-again-for-what-was-missing\n";
+    assert!(told.contains(again), "{told}");
 }
 
 #[test]

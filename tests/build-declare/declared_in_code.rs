@@ -55,3 +55,30 @@ fn builds_modules_that_no_manifest_declares() {
     assert_eq!(images("plain"), ["plain", "gfx90a"]);
     assert_eq!(images("tiled"), ["tiled", "gfx1100"]);
 }
+
+#[test]
+fn watches_the_workspace_whose_lints_decide_how_images_are_embedded() {
+    let Some(package) = Package::new("") else {
+        return;
+    };
+    let lints = "[workspace.lints.rust]\nunsafe_code = \"forbid\"\n";
+    package.put(
+        "Cargo.toml",
+        &format!("[workspace]\nmembers = [\"in\"]\n{lints}"),
+    );
+    package.put(
+        "in/Cargo.toml",
+        "[package]\nname = \"pack\"\n[lints]\nworkspace = true\n",
+    );
+    package.put("in/src/lib.rs", "");
+    package.put("in/kernels/k.hip", KERNEL);
+    let mut script = package.script_called("declared_in_code");
+    script
+        .env("CARGO_MANIFEST_DIR", package.at("in"))
+        .current_dir(package.at("in"));
+    let told = text(&script.output().unwrap());
+    assert!(!told.contains("rustc-link-lib"), "{told}");
+    let manifest = package.at("Cargo.toml");
+    let watched = format!("cargo::rerun-if-changed={}\n", manifest.display());
+    assert!(told.contains(&watched), "{told}");
+}

@@ -237,6 +237,14 @@ fn takes_a_clang_that_knows_all_targets() {
     assert_eq!(compiler(&all, "\"gfx90a\", \"gfx950\""), "newest/clang-22");
     // A failure is not kept, also where it says something.
     assert_eq!(package.starts(), starts + 1);
+    // One with lld comes before a newer one without.
+    script(
+        &package,
+        "bare/bin/clang-24",
+        "exec /usr/bin/clang-22 \"$@\"",
+    );
+    let both = ["bare/bin", "newest"];
+    assert_eq!(compiler(&both, "\"gfx90a\""), "newest/clang-22");
 
     let error = package.fails(&mut build(&all[..2], "\"gfx90a\", \"gfx950\""));
     let expected = "module `kernels`: no compiler for its targets: `llvm/bin/clang-24` (LLVM 24) does not know `gfx950`; \

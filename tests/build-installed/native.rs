@@ -179,6 +179,21 @@ fn builds_for_the_gpus_of_this_machine() {
 }
 
 #[test]
+fn does_not_warn_of_patterns_of_kernels_that_gpus_of_other_machines_lack() {
+    let keys =
+        |target: &str| format!("{HIP}targets = [\"{target}\"]\noptional-kernels = [\"other\"]\n");
+    let Some(package) = package(&keys("native")) else {
+        return;
+    };
+    program(&package, "llvm/bin/amdgpu-arch", "echo gfx90a");
+    let told = text(&build(&package).output().unwrap());
+    assert!(!told.contains("cargo::warning"), "{told}");
+    declare(&package, &keys("gfx90a"));
+    let told = text(&build(&package).output().unwrap());
+    assert!(told.contains("`other` matches no missing kernel"), "{told}");
+}
+
+#[test]
 fn asks_each_program_once_in_a_build() {
     let Some(cuda) = support::tool("cuda", &["ptxas"]) else {
         return;
@@ -213,6 +228,23 @@ fn asks_each_program_once_in_a_build() {
         asked(&package),
         ["llvm/bin/amdgpu-arch", "llvm/bin/nvptx-arch"]
     );
+}
+
+#[test]
+fn names_tables_of_gpus_that_no_machine_has() {
+    let keys = format!("{HIP}targets = [\"native\"]\n");
+    let table = "[package.metadata.offload.target.gfx90b]\ndefine = { ADD = 5 }\n";
+    let Some(package) = package(&format!("{keys}{table}")) else {
+        return;
+    };
+    program(&package, "llvm/bin/amdgpu-arch", "echo gfx1100");
+    let error = package.fails(&mut build(&package));
+    let expected = "[package.metadata.offload.target.\"gfx90b\"]: `gfx90b` is not one of `targets`; did you mean `gfx90a`?";
+    assert_eq!(error, expected);
+    // One of another machine.
+    declare(&package, &format!("{keys}{}", table.replace("90b", "90a")));
+    let told = text(&build(&package).output().unwrap());
+    assert!(!told.contains("cargo::warning"), "{told}");
 }
 
 #[test]

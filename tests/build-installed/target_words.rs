@@ -118,6 +118,28 @@ fn takes_variables_of_other_build_systems_as_these_do() {
     };
     let all = processors(amd.script().env("GPU_TARGETS", "all"));
     assert_eq!(all, ["gfx1100", "gfx90a"]);
+    // Variables of our own come first, also if only one of them holds for this target of Cargo.
+    for name in [
+        "OFFLOAD_TARGETS",
+        "OFFLOAD_TARGETS_x86_64_unknown_linux_gnu",
+    ] {
+        let mut script = amd.script();
+        script.env("GPU_TARGETS", "gfx906").env(name, "gfx942");
+        assert_eq!(processors(&mut script), ["gfx942"], "{name}");
+    }
+    // A launcher in front of a compiler.
+    let mut script = amd.script();
+    let clang = amd.at("llvm/bin/clang");
+    script
+        .env_remove("OFFLOAD_COMPILER")
+        .env("HIPCXX", format!("distcc {}", clang.display()))
+        .env("OFFLOAD_LAUNCHER", "none")
+        .env("OFFLOAD_DRY_RUN", "1");
+    let plan = String::from_utf8(script.output().unwrap().stderr).unwrap();
+    assert!(
+        plan.contains("--offload-arch=gfx90a") && !plan.contains("distcc"),
+        "{plan}"
+    );
 }
 
 #[test]

@@ -758,6 +758,8 @@ fn links_the_static_runtime_of_cuda() {
     assert!(!told.contains("cargo::warning"), "{told}");
     let copy = package.at(OUT).join("offload/runtime/libcudart_static.a");
     let original = runtime.join("libcudart_static.a");
+    let watched = format!("cargo::rerun-if-changed={}\n", original.display());
+    assert!(told.contains(&watched), "{told}");
     assert_eq!(fs::read(&copy).unwrap(), fs::read(original).unwrap());
 
     let main = "fn main() { unsafe { launch(std::ptr::null_mut()) }; }";

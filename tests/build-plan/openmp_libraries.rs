@@ -237,7 +237,8 @@ fn links_libdevice_for_nvidia() {
     let Some(root) = libdevice() else {
         return;
     };
-    text(&build(&root).output().unwrap());
+    let told = text(&build(&root).output().unwrap());
+    assert!(told.contains("/libdevice.10.bc\n"), "{told}");
     let ptx = fs::read_to_string(image(&package, "sm_80").with_file_name("image.s")).unwrap();
     assert!(!ptx.contains(".extern .func"), "{ptx}");
     assert!(ptx.contains("__internal_trig_reduction_slowpath"), "{ptx}");

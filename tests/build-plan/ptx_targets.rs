@@ -65,6 +65,29 @@ fn packs_ptx_and_cubins_as_nvidias_tools_do() {
 }
 
 #[test]
+fn compiles_ptx_apart_if_its_target_has_keys_of_its_own() {
+    let table = "[package.metadata.offload.target.compute_80]\ndefine = { OF_PTX = 1 }\n";
+    let keys = format!("{CUDA}{}", targets(&["sm_80", "compute_80"]));
+    let (Some(cuda), Some(package)) = (cuda(), package(&keys)) else {
+        return;
+    };
+    let compiles = || {
+        let mut script = script(&package, &cuda);
+        let output = script.env("OFFLOAD_DRY_RUN", "1").output().unwrap();
+        let plan = String::from_utf8(output.stderr).unwrap();
+        let compiles = plan
+            .lines()
+            .filter(|line| line.contains("--offload-device-only"));
+        let of_ptx = compiles.clone().filter(|line| line.contains("-DOF_PTX=1"));
+        (compiles.count(), of_ptx.count())
+    };
+    // Both are made of the same bitcode of two sources.
+    assert_eq!(compiles(), (2, 0));
+    declare(&package, &format!("{keys}{table}"));
+    assert_eq!(compiles(), (4, 2));
+}
+
+#[test]
 fn makes_ptx_for_each_processor_that_clang_has() {
     let Some(clang) = support::tool("llvm22", &["clang"]) else {
         return;

@@ -7,6 +7,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod interrupted;
 mod launchers;
 mod rebuilds;
 mod unlisted_inputs;

@@ -7,8 +7,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
-use support::package::{CPU, Package, text};
+use support::package::{Package, text};
 
 pub(crate) const OUT: &str = "target/build/pack-0123/out";
 pub(crate) const MANIFEST: &str =
@@ -41,7 +40,7 @@ pub(crate) const HIP: Case = Case {
     sources: 2,
     links: 1,
 };
-const CUDA: Case = Case {
+pub(crate) const CUDA: Case = Case {
     keys: "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\ntargets = [\"sm_80\", \"sm_90\"]\n",
     targets: ["sm_80", "sm_90"],
     sources: 2,
@@ -254,120 +253,6 @@ fn reads_headers_that_the_build_script_makes() {
     }
 }
 
-/// What a compiler does that ends the build: before its work, in it, and behind it.
-const ENDS: [&str; 3] = [
-    "kill -KILL $PPID; exit 1",
-    "for last; do :; done; printf half > \"$last\"; kill -KILL $PPID; exit 1",
-    "/usr/bin/clang-19 \"$@\"; kill -KILL $PPID; exit 0",
-];
-
-#[test]
-fn takes_no_output_that_is_cut_off_for_good() {
-    let Some(package) = Package::new(CPU) else {
-        return;
-    };
-    // A compiler that succeeds all the same: what is made under the name in `cut` loses its second half.
-    let cut = package.at("cut");
-    let shim = format!(
-        "#!/bin/sh\necho \"$@\" >> '{0}'\n/usr/bin/clang-19 \"$@\" || exit\n[ -e '{1}' ] || exit 0\n\
-         for output; do [ \"$last\" = -o ] && case $output in *$(cat '{1}').part) \
-         truncate -s $(($(stat -c %s \"$output\") / 2)) \"$output\";; esac; last=$output; done\n",
-        package.at("starts").display(),
-        cut.display()
-    );
-    package.put("llvm/bin/clang", &shim);
-    let mut build = package.script();
-    build.env("OFFLOAD_TARGETS", "x86_64-pc-linux-gnu;gfx90a");
-    for name in [
-        "gfx90a/kernels-k.c.bc",
-        "host/kernels-k.c.o",
-        "x86_64-pc-linux-gnu/image",
-    ] {
-        let _ = fs::remove_dir_all(package.at("target"));
-        package.put("cut", name);
-        let error = package.fails(&mut build);
-        let expected = format!(
-            "`target/build/pack-0123/out/offload/kernels/{name}`: its compiler succeeded, but "
-        );
-        assert!(error.contains(&expected), "{name}: {error}");
-        assert!(error.contains("\ncommand: llvm/bin/clang "), "{error}");
-        fs::remove_file(&cut).unwrap();
-        text(&build.output().unwrap());
-    }
-}
-
-#[test]
-fn takes_nothing_of_an_interrupted_build_for_good() {
-    for case in support::share([HIP, CUDA], 1, 2) {
-        let Some(package) = case.package() else {
-            return;
-        };
-        let mut script = script(&package);
-        script
-            .env("NUM_JOBS", "1")
-            .env("OFFLOAD_TARGETS", case.targets[0]);
-        let (count, _) = made(&package, &mut script);
-        let results = || {
-            let files = package.files().into_iter();
-            let kept = |path: &String| !path.ends_with(".key") && !path.ends_with(".txt");
-            let files = files
-                .filter(kept)
-                .map(|path| (fs::read(&path).unwrap(), path));
-            files.collect::<Vec<_>>()
-        };
-        let good = results();
-        let shim = fs::read_to_string(package.at("llvm/bin/clang")).unwrap();
-        let head = "#!/bin/sh\n[ \"$1\" = --version ] && exec /usr/bin/clang-19 --version\n";
-        for number in 0..count {
-            // Each start with one of the ends, or with each.
-            for end in support::share(ENDS, number % ENDS.len(), ENDS.len()) {
-                fs::remove_dir_all(package.at("target")).unwrap();
-                // The start of that number ends the build; those before it do their work.
-                let left = package.at("left");
-                fs::write(&left, "x".repeat(number)).unwrap();
-                let (left, work) = (left.display(), "exec /usr/bin/clang-19 \"$@\"");
-                let rest = format!("sed -i 's/x//' '{left}'");
-                let broken = format!("{head}if [ -s '{left}' ]; then {rest}; {work}; fi\n{end}\n");
-                package.put("llvm/bin/clang", &broken);
-                let status = script.output().unwrap().status;
-                assert!(!status.success(), "{number}: {end}");
-                assert!(!package.at(OUT).join("kernels.rs").exists());
-                // The same compiler as before, as far as keys can tell.
-                package.put("llvm/bin/clang", &shim);
-                text(&script.output().unwrap());
-                let now = results();
-                assert!(now == good, "{number}: {end}");
-            }
-        }
-        // Between an output and its key, and a cut in either.
-        let outputs = || {
-            let files = package.files().into_iter();
-            files.filter_map(|path| Some(path.strip_suffix(".key")?.to_owned()))
-        };
-        for output in outputs() {
-            let key = format!("{output}.key");
-            let cut = || fs::write(&output, "half").unwrap();
-            let ends: [(&str, &dyn Fn()); 4] = [
-                ("cut", &|| cut()),
-                ("cut, without a key", &|| {
-                    cut();
-                    fs::remove_file(&key).unwrap();
-                }),
-                ("cut, and so is its key", &|| {
-                    cut();
-                    fs::write(&key, "").unwrap();
-                }),
-                ("with another key", &|| fs::write(&key, "0123\n").unwrap()),
-            ];
-            for (name, end) in ends {
-                end();
-                text(&script.output().unwrap());
-                assert!(results() == good, "{output}: {name}");
-            }
-        }
-    }
-}
-
 /// The vendor's library and a file of options are in no dependency file.
 #[test]
 fn makes_an_image_again_for_what_the_compiler_reads_besides_sources() {
@@ -510,6 +395,49 @@ fn takes_changed_images_and_leaves_others_alone() {
     package.put("Cargo.toml", &format!("{MANIFEST}{keys}"));
     made(&package, &mut prebuilt);
     assert!(image(&package, "gfx90a") != first && seen().1 != before.1);
+    // A source without an image for a target of today may get one.
+    prebuilt.env("OFFLOAD_TARGETS", "gfx90a");
+    let told = text(&prebuilt.output().unwrap());
+    for target in HIP.targets {
+        let source = package.at(&format!("{target}.hsaco"));
+        let line = format!("cargo::rerun-if-changed={}\n", source.display());
+        assert!(told.contains(&line), "{line}{told}");
+    }
+}
+
+#[test]
+fn makes_again_what_another_build_script_makes() {
+    let Some(package) = HIP.package() else {
+        return;
+    };
+    // A copy, as Cargo makes one when `offload-build` has changed.
+    let before = script(&package);
+    let build = |name: &str| {
+        let program = package.at(name);
+        fs::copy(before.get_program(), &program).unwrap();
+        let mut script = Command::new(program);
+        script.env_clear().current_dir(package.folder.root());
+        let variables = before.get_envs();
+        script.envs(variables.filter_map(|(name, value)| Some((name, value?))));
+        text(&script.output().unwrap());
+    };
+    // What this process packs, and the key beside it.
+    let file = package.at("target/build/pack-0123/out/kernels.rs");
+    let keys = || {
+        let keys = package.files().into_iter();
+        let keys = keys.filter(|file| file.ends_with(".key"));
+        keys.map(|file| fs::read_to_string(file).unwrap())
+            .collect::<Vec<_>>()
+    };
+    build("one");
+    assert!(file.is_file());
+    let of_one = keys();
+    build("two");
+    let of_two = keys();
+    assert_eq!(of_one.len(), of_two.len());
+    // Those of compiles and links stay: an `offload-build` of another version makes these again.
+    let changed = of_one.iter().zip(&of_two).filter(|(one, two)| one != two);
+    assert_eq!(changed.count(), 1);
 }
 
 #[test]
@@ -725,63 +653,6 @@ fn builds_beside_each_other() {
             assert_eq!(made(&package, &mut script), nothing());
         }
     }
-}
-
-/// Cargo does not end its build script when it is killed.
-#[test]
-fn waits_for_the_build_script_of_a_cargo_that_was_killed() {
-    let Some(package) = HIP.package() else {
-        return;
-    };
-    let mut build = package.script();
-    build.env("OFFLOAD_TARGETS", "gfx90a").env("NUM_JOBS", "1");
-    build.stdout(std::process::Stdio::null());
-    // A compiler that has read the old header, and does not come to an end.
-    let at = |name: &str| package.at(name).display().to_string();
-    let shim = format!(
-        "#!/bin/sh\necho \"$@\" >> '{}'\n/usr/bin/clang-19 \"$@\" || exit\n\
-         [ \"$1\" = --version ] && exit\nwhile [ -e '{}' ]; do sleep 0.02; done\n",
-        at("starts"),
-        at("held")
-    );
-    package.put("llvm/bin/clang", &shim);
-    package.put("held", "");
-    let of_build = |name: &str| {
-        let mut command = Command::new(name);
-        command.env_clear().envs(
-            build
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        );
-        command
-            .current_dir(package.folder.root())
-            .stdout(std::process::Stdio::null());
-        command
-    };
-    let mut cargo = of_build("sh");
-    cargo.args(["-c", "\"$0\"; exit"]).arg(build.get_program());
-    let mut cargo = cargo.spawn().unwrap();
-    let starts = || fs::read_to_string(package.at("starts")).unwrap_or_default();
-    while !starts().contains("-o ") {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    cargo.kill().unwrap();
-    cargo.wait().unwrap();
-    package.put("kernels/device.h", "#define TWO 4\n");
-    let before = starts();
-    let mut new = build.spawn().unwrap();
-    std::thread::sleep(Duration::from_secs(1));
-    assert_eq!(starts(), before);
-    fs::remove_file(package.at("held")).unwrap();
-    assert!(new.wait().unwrap().success());
-    // The old one compiles only what it has begun.
-    let (count, _) = HIP.all(&HIP.targets[..1]);
-    let compiles = |starts: &str| starts.lines().filter(|line| line.contains("-o ")).count();
-    assert_eq!(compiles(&starts()), compiles(&before) + count);
-    let last = image(&package, "gfx90a");
-    fs::remove_dir_all(package.at("target")).unwrap();
-    text(&build.stdout(std::process::Stdio::piped()).output().unwrap());
-    assert!(last == image(&package, "gfx90a"));
 }
 
 /// Package managers and images of systems may give all files one time.

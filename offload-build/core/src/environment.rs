@@ -246,6 +246,32 @@ mod tests {
     }
 
     #[test]
+    fn tells_variables_of_this_package_from_those_of_all() {
+        let own = [
+            "CARGO_ENCODED_RUSTFLAGS",
+            "CARGO_FEATURE_GPU",
+            "CARGO_PROFILE_RELEASE_LTO",
+            "DEP_GPU_ROOT",
+            "OUT_DIR",
+            "RUSTC_WORKSPACE_WRAPPER",
+            "RUSTC_WRAPPER",
+        ];
+        let of_all = [
+            "CARGO_HOME",
+            "CARGO_HTTP_PROXY",
+            "CARGO_MAKEFLAGS",
+            "CARGO_NET_OFFLINE",
+            "CARGO_REGISTRIES_OWN_INDEX",
+            "CARGO_TERM_COLOR",
+            "PATH",
+            "RUSTUP_TOOLCHAIN",
+        ];
+        let all = own.iter().chain(&of_all).map(|name| (*name, "1"));
+        let environment = environment(&all.collect::<Vec<_>>());
+        assert_eq!(environment.of_this_package(), own);
+    }
+
+    #[test]
     fn announces_a_variable_once_whether_set_or_not() {
         let environment = environment(&[("CPATH", "/x")]);
         assert_eq!(environment.variable("CPATH").as_deref(), Some("/x"));

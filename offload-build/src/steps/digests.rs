@@ -391,6 +391,13 @@ mod tests {
         found.push(digests.of_now(&folder).unwrap());
         fs::create_dir(folder.join("empty")).unwrap();
         found.push(digests.of_now(&folder).unwrap());
+        // A link to a folder that is listed under its own name.
+        let alias = folder.join("alias");
+        for leads_to in ["inner", "empty"] {
+            std::os::unix::fs::symlink(leads_to, &alias).unwrap();
+            found.push(digests.of_now(&folder).unwrap());
+            fs::remove_file(&alias).unwrap();
+        }
         // By a link to a folder elsewhere, and by one that leads nowhere.
         fs::create_dir(bench.at("elsewhere")).unwrap();
         let elsewhere = bench.put("elsewhere/three", "3");

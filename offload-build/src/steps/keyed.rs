@@ -177,6 +177,11 @@ mod tests {
             if text == "changes" {
                 fs::write(&input, "changed").unwrap();
             }
+            // Whoever changed it has undone that.
+            if text == "undone" {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                fs::write(&input, &text).unwrap();
+            }
             for name in ["output", "other"] {
                 let path = self.folder.join(name);
                 files::write(&path, (text.clone() + self.suffix).as_bytes())
@@ -247,6 +252,11 @@ mod tests {
         assert_eq!(build(""), (1, quiet()));
         assert_eq!(build(""), (1, quiet()));
         assert_eq!(fs::read_to_string(at("output")).unwrap(), "changed");
+        put("input", "undone");
+        assert_eq!(build(""), (1, quiet()));
+        assert_eq!(build(""), (1, quiet()));
+        put("input", "changed");
+        assert_eq!(build(""), (1, quiet()));
         for cut in ["", "0", "0\n"] {
             put("output.key", cut);
             assert_eq!(build(""), (1, quiet()));

@@ -45,7 +45,7 @@ impl<'a> Native<'a> {
 
     /// Puts the GPUs that a module's language can have in the place of `native`, but for those that stand beside it.
     ///
-    /// Keys of `target."native"` hold for each of them, below those that it has of its own; tables of GPUs that this
+    /// Keys of `target."native"` hold for each of them, below those that it has of its own. Tables of GPUs that this
     /// machine does not have are for others.
     pub fn put_into(&self, settings: &mut Settings) -> Result<(), Error> {
         let listed = settings.list("targets");
@@ -74,13 +74,6 @@ impl<'a> Native<'a> {
             let mut keys = for_all.clone();
             keys.overlay(&settings.targets.remove(name).unwrap_or_default());
             settings.targets.insert(name.clone(), keys);
-        }
-        let is_gpus = |name: &str| Target::parse(name).is_ok_and(|target| !target.triple.is_cpu());
-        let names: Vec<String> = settings.targets.names().map(str::to_owned).collect();
-        for name in names {
-            if !targets.contains(&name) && is_gpus(&name) {
-                settings.targets.remove(&name);
-            }
         }
         settings.replace("targets", Setting::List(targets));
         Ok(())

@@ -94,3 +94,34 @@ fn newest(path: &Path) -> Option<SystemTime> {
 fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).ok()?.modified().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removes_what_cargo_made_of_nobody_knows_which_files() {
+        let bench = tempfile::tempdir().unwrap();
+        let folder = bench.path().join("cargo");
+        let made = folder.join("release/made");
+        let source = bench.path().join("lib.rs");
+        fs::write(&source, "").unwrap();
+        let digests = Digests::default();
+        let make = || {
+            fs::create_dir_all(made.parent().unwrap()).unwrap();
+            fs::write(&made, "").unwrap();
+        };
+        make();
+        keep(&folder, std::slice::from_ref(&source), &digests).unwrap();
+        assert_eq!(take(&folder, &digests).unwrap(), [source.clone()]);
+        assert!(made.is_file());
+        // The Cargo that ran then was interrupted: it left no list.
+        assert_eq!(take(&folder, &digests).unwrap(), [PathBuf::new(); 0]);
+        assert!(!folder.exists());
+        // It failed, and the files of one crate are not known.
+        make();
+        keep(&folder, &[], &digests).unwrap();
+        assert_eq!(take(&folder, &digests).unwrap(), [PathBuf::new(); 0]);
+        assert!(!folder.exists());
+    }
+}

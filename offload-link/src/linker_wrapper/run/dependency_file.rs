@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::files::write_beside;
 
-/// What the host linker got in place of the user's inputs.
+/// Inputs of the host linker that are not the user's.
 pub(crate) struct HostInputs<'a> {
     /// Files of this tool, each with the input that it replaced.
     pub replaced: Vec<(&'a Path, Option<&'a Path>)>,
