@@ -134,27 +134,20 @@ fn waits_for_the_build_script_of_a_cargo_that_was_killed() {
     // A compiler that has read the old header, and does not come to an end.
     let at = |name: &str| package.at(name).display().to_string();
     let shim = format!(
-        "#!/bin/sh\necho \"$@\" >> '{}'\n/usr/bin/clang-19 \"$@\" || exit\n\
+        "#!/bin/sh\n/usr/bin/clang-19 \"$@\" || exit\necho \"$@\" >> '{}'\n\
          [ \"$1\" = --version ] && exit\nwhile [ -e '{}' ]; do sleep 0.02; done\n",
         at("starts"),
         at("held")
     );
     package.put("llvm/bin/clang", &shim);
     package.put("held", "");
-    let of_build = |name: &str| {
-        let mut command = Command::new(name);
-        command.env_clear().envs(
-            build
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        );
-        command
-            .current_dir(package.folder.root())
-            .stdout(std::process::Stdio::null());
-        command
-    };
-    let mut cargo = of_build("sh");
+    let mut cargo = Command::new("sh");
+    let variables = build.get_envs();
+    let variables = variables.filter_map(|(name, value)| Some((name, value?)));
+    cargo.env_clear().envs(variables);
+    cargo.stdout(std::process::Stdio::null());
     cargo.args(["-c", "\"$0\"; exit"]).arg(build.get_program());
+    cargo.current_dir(package.folder.root());
     let mut cargo = cargo.spawn().unwrap();
     let starts = || fs::read_to_string(package.at("starts")).unwrap_or_default();
     while !starts().contains("-o ") {
