@@ -261,6 +261,32 @@ fn says_which_package_has_a_header_of_cuda_libraries() {
         error.contains("'cublas_v2.h' file not found") && error.contains(hint),
         "{error}"
     );
+    // Clang words it otherwise if the source's folder has such a file.
+    package.put("kernels/cublas_v2.h", "#include_next <cublas_v2.h>\n");
+    let error = package.fails(&mut script);
+    assert!(
+        error.contains("error: 'cublas_v2.h' file not found with <angled> include")
+            && error.contains(hint),
+        "{error}"
+    );
+}
+
+#[test]
+fn says_that_a_folder_has_a_header_in_place_of_cudas() {
+    let source = "#include <cuda_runtime.h>\n#include \"mine.h\"\n\
+        extern \"C\" __global__ void k(float *x) { *x = VALUE; }\n";
+    let keys = |key: &str| format!("{CUDA}{key}\n");
+    let Some((package, mut script)) = package(source, &keys("include = [\"own\"]")) else {
+        return;
+    };
+    package.put("own/cuda.h", "#define VALUE 1\n");
+    package.put("own/mine.h", "#include \"cuda.h\"\n");
+    let error = package.fails(&mut script);
+    let hint = "\nhint: clang reads a `cuda.h` of a folder in `include` for that of CUDA: set `compiler = \"nvcc\"`, or, if your `cuda.h` is \
+        beside the files that include it, name the folder by `flags = [\"-idirafter\", \"DIR\"]` in place of `include`\n";
+    assert!(error.contains(hint), "{error}");
+    declare(&package, &keys("flags = [\"-idirafter\", \"own\"]"));
+    text(&script.output().unwrap());
 }
 
 #[test]

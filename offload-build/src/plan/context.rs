@@ -54,6 +54,13 @@ const NVIDIA_LIBRARY: &str = "this header is part of a library that CUDA's toolk
 const ROCM_LIBRARY: &str = "this header is part of a library of ROCm: install its development package (Debian, Ubuntu: `apt install \
     libhipblas-dev`; Fedora: `dnf install hipblas-devel`; other libraries likewise), or add its folder to `include`";
 
+/// The hint for the header of OpenMP's runtime, of which each release of clang has its own.
+const OPENMP_HEADER: (&str, &str) = (
+    "fatal error: 'omp.h'",
+    "this header belongs to the OpenMP runtime of this clang's release, which is a package of its own (Debian, Ubuntu: `apt install \
+     libomp-22-dev` for clang 22; Fedora: `dnf install libomp-devel`): install it, or name a clang that has it with `compiler`",
+);
+
 /// Hints for instructions and arguments of newer PTX than images are made of.
 const NEWER_PTX: &str = "images are made of the newest PTX that both clang and ptxas know (clang 16 writes 7.8, clang 19 writes 8.5, \
     clang 22 writes 9.0): install a newer clang, or set `compiler = \"nvcc\"`";
@@ -98,6 +105,7 @@ const FOR_OPENMP: &[(&str, &str)] = &[
     // Of clang 19 and 22.
     ("Offloading entry for declare target variable", INITIAL_HINT),
     ("offloading entry for declare target variable", INITIAL_HINT),
+    OPENMP_HEADER,
 ];
 
 /// The hint for a source without a header of HIP.
@@ -120,6 +128,7 @@ const FOR_HIP: &[(&str, &str)] = &[
     ("fatal error: 'hipsparse", ROCM_LIBRARY),
     ("fatal error: 'rocwmma/", ROCM_LIBRARY),
     ("fatal error: 'rccl", ROCM_LIBRARY),
+    OPENMP_HEADER,
 ];
 
 /// The hint for a processor that this release of CUDA does not know.
@@ -189,6 +198,12 @@ const FOR_CUDA: &[(&str, &str)] = &[
     ("fatal error: 'nccl", NVIDIA_LIBRARY),
     ("fatal error: cudnn", NVIDIA_LIBRARY),
     ("fatal error: 'cudnn", NVIDIA_LIBRARY),
+    OPENMP_HEADER,
+    (
+        "cuda.h did not define CUDA_VERSION",
+        "clang reads a `cuda.h` of a folder in `include` for that of CUDA: set `compiler = \"nvcc\"`, or, if your `cuda.h` is beside the \
+         files that include it, name the folder by `flags = [\"-idirafter\", \"DIR\"]` in place of `include`",
+    ),
     ("kernel launch from __device__ or __global__", LAUNCH_HINT),
     (
         "call to __device__ function from __host__ function",
@@ -639,6 +654,24 @@ mod tests {
         assert_ne!(one, two);
         let wide = name(&"ä/".repeat(200));
         assert!(wide.len() <= 161, "{wide}");
+    }
+
+    /// Messages of clang 22. The second one is about a source whose folder has a file of that name.
+    #[test]
+    fn says_which_package_has_the_header_of_openmp() {
+        for others in [FOR_CUDA, FOR_HIP, FOR_OPENMP] {
+            let hints = SymbolHints {
+                others,
+                ..SymbolHints::default()
+            };
+            for message in [
+                "/p/k.cu:1:10: fatal error: 'omp.h' file not found\n",
+                "/p/k.cu:1:10: error: 'omp.h' file not found with <angled> include; use \"quotes\" instead\n",
+            ] {
+                let hint = hints.of(message);
+                assert!(hint.contains("`apt install libomp-22-dev`"), "{hint}");
+            }
+        }
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub(crate) struct SymbolHints {
 impl SymbolHints {
     /// Returns the hint for a command that failed with this output. Colors may be in the middle of a message.
     pub(crate) fn of(&self, output: &str) -> String {
-        let output = escape::messages(output, Colors::Removed);
+        let output = usual_words(&escape::messages(output, Colors::Removed));
         let has = |words: &[&str]| words.iter().any(|word| output.contains(word));
         // Of lld, llvm-link, nvlink and GNU ld.
         if has(&[
@@ -105,6 +105,16 @@ impl SymbolHints {
             _ => self.undefined,
         }
     }
+}
+
+/// Returns the output with the usual words for a missing header, where clang writes others because the source's folder has a file of
+/// that name.
+fn usual_words(output: &str) -> String {
+    let line = |line: &str| match line.contains("file not found with <angled> include") {
+        true => line.replace(": error: ", ": fatal error: ") + "\n",
+        false => format!("{line}\n"),
+    };
+    output.lines().map(line).collect()
 }
 
 /// Returns the declarations of the undefined functions that `output` names by their symbols, in front of a hint: ptxas and nvlink do
