@@ -209,14 +209,24 @@ fn opens(line: &str) -> bool {
 /// Returns what two texts of one diagnostic have in common: neither their colors nor the lines before the first, with the files
 /// that include the header. Of a hundred sources with a header, each would report it again. Nvcc adds a remark to the first
 /// of each source. Clang quotes a line once if several diagnostics are about it, and a header has as many paths as there are folders
-/// that sources include it from.
+/// that sources include it from. A header that is missing is so for each source.
 pub(crate) fn identity(diagnostic: &str) -> String {
     let text = plain(diagnostic);
     let has_head = text.lines().any(is_head);
     let lines = text.lines().skip_while(|line| has_head && !is_head(line));
     let lines = lines.filter(|line| !line.starts_with("Remark: The warnings can be suppressed"));
     let lines = lines.filter(|line| !is_quote(line));
-    without_detours(lines.collect::<Vec<_>>().join("\n"))
+    let text = without_detours(lines.collect::<Vec<_>>().join("\n"));
+    match text.split_once(" fatal error: ") {
+        Some((_, problem)) if is_missing_header(problem) => problem.to_owned(),
+        _ => text,
+    }
+}
+
+/// Tells whether a fatal error is that of clang, or of GCC, for a header that is not found.
+fn is_missing_header(problem: &str) -> bool {
+    let words = ["' file not found", ": No such file or directory"];
+    words.iter().any(|words| problem.contains(words))
 }
 
 /// Makes `folder/../k.h` to `k.h`. To compare texts, a folder that is a link does not matter.
@@ -355,6 +365,37 @@ mod tests {
         );
         let alone = report(&[failed("a.cu for sm_80", &twice, "")], 0);
         assert!(!alone.contains("also"), "{alone}");
+    }
+
+    #[test]
+    fn says_once_that_a_header_is_missing() {
+        for problem in [
+            "fatal error: 'cublas_v2.h' file not found\n    1 | #include <cublas_v2.h>\n      |          ^~~~~~~~~~~~~\n",
+            "fatal error: cublas_v2.h: No such file or directory\n    1 | #include <cublas_v2.h>\ncompilation terminated.\n",
+        ] {
+            let missing = |place: &str| format!("{place}: {problem}");
+            let failures = [
+                failed("a.cu for sm_80", &missing("a.cu:1:10"), "install it"),
+                failed("a.cu for sm_90", &missing("a.cu:1:10"), "install it"),
+                failed("b.cu for sm_80", &missing("b.cu:2:10"), "install it"),
+                failed(
+                    "c.cu for sm_80",
+                    &missing("c.cu:1:10").replace("cublas", "curand"),
+                    "install it",
+                ),
+            ];
+            let text = report(&failures, 0);
+            let (text, _) = text.split_once("command: ").unwrap();
+            let heading = "for sm_80: `sh` failed (exit status: 1)";
+            let first = missing("a.cu:1:10");
+            let other = missing("c.cu:1:10").replace("cublas", "curand");
+            assert_eq!(
+                text,
+                format!(
+                    "a.cu {heading}\n{first}also for sm_90, in b.cu\nhint: install it\nc.cu {heading}\n{other}"
+                )
+            );
+        }
     }
 
     #[test]
