@@ -8,12 +8,17 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 ///
-/// Fails if it cannot be read, or names a file whose name is not UTF-8: Cargo, which must watch it, knows no such names. The path is
-/// that of the file that causes the error.
+/// Fails if it cannot be read, names no file (each compile reads one), or names a file whose name is not UTF-8: Cargo, which must watch
+/// it, knows no such names. The path is that of the file that causes the error.
 pub(crate) fn read(path: &Path) -> Result<Vec<String>, (PathBuf, io::Error)> {
-    let bytes = fs::read(path).map_err(|error| (path.to_owned(), error))?;
+    let in_list = |error| (path.to_owned(), error);
+    let bytes = fs::read(path).map_err(in_list)?;
     let is_utf8 = std::str::from_utf8(&bytes).is_ok();
     let paths = parse(&String::from_utf8_lossy(&bytes));
+    if paths.is_empty() {
+        let problem = "this dependency file names no files";
+        return Err(in_list(io::Error::other(problem)));
+    }
     let replaced = |path: &&String| path.contains(char::REPLACEMENT_CHARACTER);
     match paths.iter().find(replaced).filter(|_| !is_utf8) {
         None => Ok(paths),
@@ -23,7 +28,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<String>, (PathBuf, io::Error)> {
 
 /// The files that a rule depends on: all after the first colon, each once, in order.
 ///
-/// A backslash joins lines, and escapes a blank or a `#`; `$$` is a dollar.
+/// A backslash joins lines, and escapes a blank or a `#`; `$$` is a dollar. Clang and nvcc write tabs in names as they are.
 #[must_use]
 pub(crate) fn parse(text: &str) -> Vec<String> {
     let mut paths: Vec<String> = Vec::new();
@@ -54,12 +59,32 @@ pub(crate) fn parse(text: &str) -> Vec<String> {
             }
             // The next line is another rule.
             ('\n', _) => break,
-            (char, _) if char.is_whitespace() => end(&mut path),
+            (' ' | '\r', _) => end(&mut path),
             (char, _) => path.push(char),
         }
     }
     end(&mut path);
     paths
+}
+
+/// Returns the path of a file that a dependency file names, as it is on this machine: clang and nvcc write `/` for each backslash.
+/// `known` are paths of other files, which may be below the same folder.
+pub(crate) fn with_backslashes<'a>(
+    path: String,
+    mut known: impl Iterator<Item = &'a Path>,
+) -> PathBuf {
+    if Path::new(&path).exists() {
+        return path.into();
+    }
+    let found = known.find_map(|known| {
+        let known = known.to_str()?;
+        let last = known.rfind('\\')?;
+        let rest = known.get(last..)?.find('/');
+        let folder = known.get(..rest.map_or(known.len(), |at| last + at))?;
+        let rest = path.strip_prefix(&folder.replace('\\', "/"))?;
+        Some(format!("{folder}{rest}"))
+    });
+    found.unwrap_or(path).into()
 }
 
 #[cfg(test)]
@@ -68,13 +93,36 @@ mod tests {
 
     #[test]
     fn reads_names_that_make_would_need_escaped() {
-        let text = "out: k.c \\\n  dir\\ with\\ space/k.h a\\#b.h c$$d.h k.c \\\n /usr/x.h\nk.h:\n";
+        let text = "out: k.c \\\n  dir\\ with\\ space/k.h a\\#b.h c$$d.h k.c \\\n /usr/x.h t\ta/k.h t\\\tb.h\nk.h:\n";
         assert_eq!(
             parse(text),
-            ["k.c", "dir with space/k.h", "a#b.h", "c$d.h", "/usr/x.h"]
+            [
+                "k.c",
+                "dir with space/k.h",
+                "a#b.h",
+                "c$d.h",
+                "/usr/x.h",
+                "t\ta/k.h",
+                "t\tb.h"
+            ]
         );
         assert_eq!(parse(""), [""; 0]);
         assert_eq!(parse("out: "), [""; 0]);
+    }
+
+    #[test]
+    fn finds_backslashes_that_clang_and_nvcc_replace() {
+        let found = |path: &str, known: &str| {
+            let known = [Path::new("k.c"), Path::new(known)].into_iter();
+            with_backslashes(path.to_owned(), known)
+        };
+        let object = "/offload/a\\b/c/d\\e/out/k.o";
+        let expected = Path::new("/offload/a\\b/c/d\\e/include/k.h");
+        assert_eq!(found("/offload/a/b/c/d/e/include/k.h", object), expected);
+        let other = Path::new("/offload/a/b/include/k.h");
+        assert_eq!(found("/offload/a/b/include/k.h", object), other);
+        let source = Path::new("/offload/k\\l.c");
+        assert_eq!(found("/offload/k/l.c", "/offload/k\\l.c"), source);
     }
 
     #[cfg(unix)]

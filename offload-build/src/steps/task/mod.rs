@@ -329,7 +329,11 @@ impl Task {
     fn reads(&self) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
         let mut reads = self.inputs.clone();
         if let Some(depfile) = &self.depfile {
-            reads.extend(depfile::read(depfile)?.into_iter().map(PathBuf::from));
+            let known = || self.inputs.iter().chain([&self.output]);
+            let named = depfile::read(depfile)?.into_iter();
+            reads.extend(
+                named.map(|path| depfile::with_backslashes(path, known().map(PathBuf::as_path))),
+            );
         }
         Ok(self.own(reads))
     }

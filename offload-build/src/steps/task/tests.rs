@@ -93,6 +93,42 @@ fn runs_again_for_a_changed_header_argument_variable_or_lost_output() {
     assert_eq!(bench.starts_after(&other), 6);
 }
 
+/// Clang and nvcc write `/` for a backslash, and a tab as it is.
+#[cfg(unix)]
+#[test]
+fn starts_nothing_again_in_a_folder_whose_name_has_a_backslash_or_a_tab() {
+    for (number, name) in ["back\\slash", "ta\tb"].into_iter().enumerate() {
+        let bench = Bench::new(&format!("names-{number}"));
+        fs::create_dir(bench.0.join(name)).unwrap();
+        bench.put(&format!("{name}/k.h"), "header");
+        let written = bench.0.join(name.replace('\\', "/"));
+        let deps = format!("printf 'out: %s' '{}/k.h' > k.d", written.display());
+        let task = Task {
+            output: bench.0.join(name).join("k.out"),
+            ..bench.task(&format!("cat k.c > '{name}/k.out.part'; {deps}"))
+        };
+        assert_eq!(bench.starts_after(&task), 1);
+        assert_eq!(bench.starts_after(&task), 1, "{name}");
+        bench.put(&format!("{name}/k.h"), "other");
+        assert_eq!(bench.starts_after(&task), 2, "{name}");
+    }
+}
+
+#[test]
+fn takes_no_empty_dependency_file_for_one_of_a_compile() {
+    let bench = Bench::new("no-names");
+    for text in ["", "out: "] {
+        let task = bench.task(&format!("cat k.c > k.out.part; printf '{text}' > k.d"));
+        let error = task.run(&Digests::default()).unwrap_err().to_string();
+        let expected = format!(
+            "{}: this dependency file names no files",
+            bench.0.join("k.d").display()
+        );
+        assert_eq!(error, expected);
+        assert!(!bench.0.join("k.out.key").exists());
+    }
+}
+
 #[test]
 fn runs_a_command_that_is_longer_than_the_kernel_accepts() {
     let bench = Bench::new("long");
