@@ -81,6 +81,7 @@ impl<'a> Run<'a> {
         }
         modules::warn_of_other_targets(&mut checked);
         let out = PathBuf::from(environment.required("OUT_DIR")?);
+        check_out_dir(&out)?;
         Ok(Self {
             environment,
             modules: checked,
@@ -339,6 +340,17 @@ fn clean_artifacts(out: &Path, artifacts: &[&Path]) -> Result<(), Error> {
     Ok(())
 }
 
+/// Checks that Cargo can be told of files in this folder.
+fn check_out_dir(out: &Path) -> Result<(), Error> {
+    match out.to_string_lossy().contains('\n') {
+        true => Err(Error::new(format_args!(
+            "OUT_DIR: {out:?} has a line break, which Cargo takes for the end of what a build script says\n\
+             hint: name another folder with CARGO_TARGET_DIR, or move the package"
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Lists the files that the steps of a module read, and the sources of prebuilt images: one that has none for a target today may
 /// get one.
 fn reads<'a>(module: &'a Module, made: &'a [Made]) -> Vec<&'a Path> {
@@ -387,6 +399,17 @@ mod tests {
         assert_eq!(targets(&own), "sm_90");
         own.set("targets", list("sm_80"), "Build::targets");
         assert_eq!(targets(&own), "sm_80");
+    }
+
+    #[test]
+    fn refuses_a_folder_whose_name_has_a_line_break() {
+        assert!(check_out_dir(Path::new("/a b\\n\t/out")).is_ok());
+        let error = check_out_dir(Path::new("/a\nb/out")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "OUT_DIR: \"/a\\nb/out\" has a line break, which Cargo takes for the end of what a build script says\n\
+             hint: name another folder with CARGO_TARGET_DIR, or move the package"
+        );
     }
 
     #[test]
