@@ -86,9 +86,10 @@ const LINKS: usize = 40;
 fn is_way_older(path: &Path, time: SystemTime, links: &mut usize) -> bool {
     let is_before = |found: Option<SystemTime>| found.is_none_or(|found| found < time);
     path.ancestors().all(|part| {
-        let Ok(data) = fs::symlink_metadata(part) else {
-            // A name without a folder before it has an empty one.
-            return part == Path::new("");
+        let data = match fs::symlink_metadata(part) {
+            Ok(data) => data,
+            // A link may lead nowhere, and a name without a folder before it has an empty one.
+            Err(error) => return error.kind() == io::ErrorKind::NotFound,
         };
         let is_placed = is_before(file_state::changed(&data));
         if data.is_dir() {
