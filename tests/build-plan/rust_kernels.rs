@@ -535,47 +535,85 @@ fn time_of_helper(package: &Package) -> SystemTime {
 #[test]
 fn refuses_atomic_operations_whose_order_is_lost() {
     let Some(package) = package() else { return };
-    package.put(
-        "Cargo.toml",
-        "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"rust\"\n\
-         crate = \"kernels\"\ntargets = [\"compute_80\"]\n",
-    );
-    let put = |operation: &str| {
-        let start = "#![no_std]\nuse core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*, fence};\n\
+    let put = |keys: &str, operations: &str| {
+        package.put(
+            "Cargo.toml",
+            &format!(
+                "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"rust\"\n\
+                 crate = \"kernels\"\n{keys}\n"
+            ),
+        );
+        let start = "#![no_std]\nuse core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::*, fence};\n\
             use offload_device::{Global, Item, kernel};\nstatic DONE: AtomicU32 = AtomicU32::new(0);\n\
-            static LOCK: AtomicBool = AtomicBool::new(false);\n\
+            static LOCK: AtomicBool = AtomicBool::new(false);\nstatic BITS: AtomicU8 = AtomicU8::new(0);\n\
             #[kernel]\npub fn count(item: &Item, y: Global<u32>) {\n";
         package.put(
             "kernels/src/lib.rs",
-            &format!("{start}y.set(item, 1);\n{operation}\n}}\n"),
+            &format!("{start}y.set(item, 1);\n{operations}\n}}\n"),
         );
     };
     let script = || script(&package, Path::new("/nonexistent"));
-    put("DONE.fetch_add(1, AcqRel);");
-    let error = package.fails(&mut script());
-    for part in [
-        "kernels for compute_80: LLVM 22 makes all `fetch_add`, `swap` and similar operations of 32 and 64 bits relaxed for NVIDIA GPUs, \
-         but another order is asked for in `count`\n",
-        "hint: write `fence(Release)` before",
+    for (target, operation) in [
+        ("compute_80", "DONE.fetch_add(1, AcqRel);"),
+        ("compute_80", "while LOCK.fetch_or(true, Acquire) {}"),
+        ("compute_80", "BITS.fetch_add(0, Release);"),
+        ("compute_60", "while LOCK.swap(true, Acquire) {}"),
+        (
+            "compute_60",
+            "let _ = DONE.compare_exchange(0, 1, AcqRel, Relaxed);",
+        ),
+        ("compute_60", "DONE.fetch_nand(1, SeqCst);"),
     ] {
-        assert!(error.contains(part), "{part}\n{error}");
+        put(&format!("targets = [{target:?}]"), operation);
+        let error = package.fails(&mut script());
+        let parts = match target {
+            "compute_80" => [
+                "kernels/src/lib.rs for compute_80: LLVM 22 makes `fetch_add`, `swap` and similar operations of 32 and 64 bits, and \
+                 `fetch_and`, `fetch_or` and `fetch_xor` of all sizes, relaxed for NVIDIA GPUs, but another order is asked for in `count`\n",
+                "or install clang 23 or newer",
+            ],
+            _ => [
+                "kernels/src/lib.rs for compute_60: LLVM makes `compare_exchange`, `fetch_add`, `swap` and similar operations relaxed for \
+                 NVIDIA GPUs before `sm_70`, but another order is asked for in `count`\n",
+                "or leave out targets before `sm_70`",
+            ],
+        };
+        for part in parts
+            .into_iter()
+            .chain(["hint: write `fence(Release)` before"])
+        {
+            assert!(error.contains(part), "{operation}: {part}\n{error}");
+        }
     }
-    // A byte is exchanged by a loop, which has the order.
-    put("fence(Release); DONE.fetch_add(1, Relaxed); fence(Acquire); LOCK.swap(true, Acquire);");
-    text(&script().output().unwrap());
-    let ptx = fs::read_to_string(image(&package, "kernels", "compute_80")).unwrap();
-    let lines = ptx
-        .lines()
-        .filter(|line| line.contains("fence.") || line.contains("atom."));
-    let order: Vec<&str> = lines
-        .filter_map(|line| line.split_whitespace().find(|word| word.contains('.')))
-        .collect();
-    let expected = [
-        "fence.acq_rel.sys;",
-        "atom.global.add.u32",
-        "fence.acq_rel.sys;",
-    ];
-    assert!(order.starts_with(&expected), "{order:?}");
+    // A byte is exchanged by a loop, which has the order. Without optimization, rustc compiles operations for all orders.
+    let operations = "fence(Release); DONE.fetch_add(1, Relaxed); fence(Acquire);\n\
+        let _ = DONE.compare_exchange(0, 1, Relaxed, Relaxed);";
+    for (keys, more, expected) in [
+        (
+            "targets = [\"compute_80\"]",
+            "LOCK.swap(true, Acquire); BITS.fetch_add(1, AcqRel); DONE.fetch_nand(1, AcqRel);\n\
+             let _ = DONE.compare_exchange(0, 1, AcqRel, Acquire);",
+            "fence.acq_rel.sys;",
+        ),
+        (
+            "targets = [\"compute_60\"]\nopt-level = 0",
+            "let _ = LOCK.compare_exchange(false, true, AcqRel, Acquire);",
+            "membar.sys;",
+        ),
+    ] {
+        put(keys, &format!("{operations}\n{more}"));
+        text(&script().output().unwrap());
+        let target = keys.split('"').nth(1).unwrap();
+        let ptx = fs::read_to_string(image(&package, "kernels", target)).unwrap();
+        let mut words = ptx.split_whitespace();
+        let is_order = |word: &&str| {
+            ["fence.", "membar.", "atom."]
+                .iter()
+                .any(|start| word.starts_with(start))
+        };
+        let order: Vec<&str> = words.by_ref().filter(is_order).take(3).collect();
+        assert_eq!(order, [expected, "atom.global.add.u32", expected]);
+    }
 }
 
 /// Crates that one package compiled for a sysroot must fit the one that another package makes in its place.

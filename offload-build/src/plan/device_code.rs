@@ -264,11 +264,11 @@ impl Context<'_> {
             let output = folder
                 .join(stem(self.root, &kernels.source))
                 .with_extension("bc");
-            let task = self.rust_kernels(module, (kernels, rustc), target, &output, rust);
+            let made = self.rust_kernels(module, (kernels, rustc), target, &output, rust);
             for unit in units {
                 unit.images.push((target.clone(), output.clone()));
             }
-            return (vec![step(task)], vec![(0, DeviceInput::Bitcode(output))]);
+            return (vec![made], vec![(0, DeviceInput::Bitcode(output))]);
         }
         let family = self.compiler.family;
         let is_machine_code = self.makes_machine_code(module);

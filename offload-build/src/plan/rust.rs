@@ -2,7 +2,8 @@
 
 use crate::plan::context::Context;
 use crate::plan::stages::{Stage, step};
-use crate::steps::kernel_functions::{FunctionFiles, KEEPS_ORDER, KernelFunctions};
+use crate::steps::atomic_orders::{OrderLoss, OrderedTask};
+use crate::steps::kernel_functions::{FunctionFiles, KernelFunctions};
 use crate::steps::shared::SharedStep;
 use crate::steps::step::Step;
 use crate::steps::task::{SymbolHints, Task};
@@ -83,7 +84,7 @@ impl RustStages {
 }
 
 impl Context<'_> {
-    /// Plans the bitcode of a crate of kernels in the file `output`, and returns the task that makes it, after `stages`.
+    /// Plans the bitcode of a crate of kernels in the file `output`, and returns the step that makes it, after `stages`.
     pub(crate) fn rust_kernels(
         &self,
         module: &Module,
@@ -91,7 +92,7 @@ impl Context<'_> {
         target: &Target,
         output: &Path,
         stages: &mut RustStages,
-    ) -> Task {
+    ) -> Arc<dyn Step> {
         let sysroot = self.sysroot_of(rustc, &target.triple);
         let lists = self.sysroot(&sysroot, stages);
         let bitcode = output.with_extension("rust.bc");
@@ -138,28 +139,31 @@ impl Context<'_> {
             bitcode,
             target: target.written.clone(),
             is_amdgpu: target.triple.is_amdgpu(),
-            loses_order: self.loses_order(target),
             text: rust::functions(&target.triple),
             files,
             attributes,
         }));
-        Task {
+        let task = Task {
             title: format!("{} for {}", self.shown(&kernels.source), target.written),
             commands,
             inputs,
             hints: self.symbol_hints(module, target),
             ..self.task(output)
+        };
+        match self.order_loss(target) {
+            Some(loss) => step(OrderedTask { task, loss }),
+            None => step(task),
         }
     }
 
-    /// Returns the release of the LLVM that generates the code of kernels for a target, if it loses the order of atomic operations.
-    fn loses_order(&self, target: &Target) -> Option<u32> {
+    /// Returns the cause for which atomic operations lose their order in the code that LLVM generates for a target.
+    fn order_loss(&self, target: &Target) -> Option<OrderLoss> {
         let release = match self.compiler.kernel_linker(target) {
-            KernelLinker::Clang(_) => self.compiler.llvm.as_ref()?.release()?,
-            KernelLinker::LlvmTools(tools) => tools.major(),
-            KernelLinker::Lld(_) => return None,
+            KernelLinker::Clang(_) => self.compiler.llvm.as_ref().and_then(|llvm| llvm.release()),
+            KernelLinker::LlvmTools(tools) => Some(tools.major()),
+            KernelLinker::Lld(_) => None,
         };
-        (target.triple.is_nvptx() && release < KEEPS_ORDER).then_some(release)
+        OrderLoss::find(&target.id.to_string(), release)
     }
 
     /// Returns the sysroot for a triple, in a folder that has no other: packages share it, and none changes it for others.

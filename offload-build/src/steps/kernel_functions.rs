@@ -5,7 +5,6 @@ use crate::steps::digests::Digests;
 use crate::steps::step::{Done, Made, Step};
 use offload_build_core::error::{self, Error};
 use offload_build_core::files;
-use offload_formats::escape::terminal;
 use offload_formats::format::bitcode::{self, BitcodeError};
 use std::fmt;
 use std::fs;
@@ -15,9 +14,6 @@ use std::path::{Path, PathBuf};
 /// (`offload-device/macros`).
 const LIMIT: &str = "__offload_threads$";
 
-/// The first LLVM that keeps the order of atomic read-modify-write operations for NVIDIA GPUs (llvm/llvm-project#179553).
-pub(crate) const KEEPS_ORDER: u32 = 23;
-
 /// Writes the functions as LLVM IR or bitcode, and a table of attributes as LLVM's `-forceattrs-csv-path` reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KernelFunctions {
@@ -26,8 +22,6 @@ pub(crate) struct KernelFunctions {
     /// The target as the manifest spells it.
     pub(crate) target: String,
     pub(crate) is_amdgpu: bool,
-    /// The release of the LLVM that generates code, if it loses the order of atomic operations.
-    pub(crate) loses_order: Option<u32>,
     /// Functions that every crate may call, as LLVM IR.
     pub(crate) text: &'static str,
     pub(crate) files: FunctionFiles,
@@ -97,29 +91,6 @@ impl Limit {
 }
 
 impl KernelFunctions {
-    /// Refuses atomic operations whose order would be lost.
-    fn check_order(&self, bytes: &[u8]) -> Result<(), Error> {
-        let Some(release) = self.loses_order else {
-            return Ok(());
-        };
-        let functions = bitcode::functions_with_ordering_atomics(bytes, 0..bytes.len() as u64)
-            .map_err(self.problem_of_bitcode())?;
-        let names = functions
-            .iter()
-            .map(|name| format!("`{}`", terminal(*name)));
-        match functions.is_empty() {
-            true => Ok(()),
-            false => Err(Error::new(format_args!(
-                "kernels for {}: LLVM {release} makes all `fetch_add`, `swap` and similar operations of 32 and 64 bits relaxed for NVIDIA GPUs, \
-                 but another order is asked for in {}\n\
-                 hint: write `fence(Release)` before a `Relaxed` operation and `fence(Acquire)` after it, for `SeqCst` \
-                 `fence(SeqCst)` (`core::sync::atomic::fence`), or install clang {KEEPS_ORDER} or newer",
-                self.target,
-                names.collect::<Vec<_>>().join(", "),
-            ))),
-        }
-    }
-
     fn problem_of_bitcode(&self) -> impl Fn(BitcodeError) -> Error + '_ {
         |problem| Error::new(format_args!("{}: {problem}", self.bitcode.display()))
     }
@@ -196,7 +167,6 @@ impl Step for KernelFunctions {
 
     fn execute(&self, digests: &Digests) -> Result<Done, Failure> {
         let bytes = fs::read(&self.bitcode).map_err(error::io(&self.bitcode))?;
-        self.check_order(&bytes)?;
         let limits = self.limits(&bytes)?;
         let rows: String = limits
             .iter()

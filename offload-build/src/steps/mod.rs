@@ -2,6 +2,7 @@
 
 pub(crate) mod archive;
 pub(crate) mod artifact;
+pub(crate) mod atomic_orders;
 pub(crate) mod describe;
 pub(crate) mod digests;
 pub(crate) mod extract;

@@ -35,7 +35,7 @@ use bitstream::{BitcodeRecord, BlockInfo, BlockItem, Keep, blocks};
 pub use embedded::embedded_objects;
 pub use empty_functions::empty_functions;
 pub use error::{BitcodeError, EmbeddedProblem};
-pub use ordering_atomics::functions_with_ordering_atomics;
+pub use ordering_atomics::{AtomicKind, OrderingAtomic, functions_with_ordering_atomics};
 #[cfg(feature = "tools")]
 pub use sections::section_names;
 

@@ -37,12 +37,36 @@ fn reads_the_release_that_wrote_it() {
 
 #[test]
 fn finds_atomic_operations_that_order_others() {
-    let found = |bytes: &'static [u8]| {
-        functions_with_ordering_atomics(bytes, 0..bytes.len() as u64).unwrap()
+    let found = |bytes: &'static [u8], kind, is_small| {
+        let wanted = OrderingAtomic { kind, is_small };
+        let range = 0..bytes.len() as u64;
+        functions_with_ordering_atomics(bytes, range, |atomic| atomic == wanted).unwrap()
     };
-    let expected: [&[u8]; 3] = [b"acq_rel", b"seq_cst", b"defined_later"];
-    assert_eq!(found(ATOMICS), expected);
-    assert_eq!(found(TABLE), [b""; 0]);
+    let rows: [(_, _, &[&[u8]]); 7] = [
+        (
+            AtomicKind::Other,
+            false,
+            &[b"acq_rel", b"seq_cst", b"defined_later"],
+        ),
+        (AtomicKind::Other, true, &[b"byte"]),
+        (
+            AtomicKind::Bitwise,
+            true,
+            &[b"byte_or", b"half_and", b"byte_xor"],
+        ),
+        (AtomicKind::Bitwise, false, &[]),
+        (AtomicKind::Nand, false, &[b"nand"]),
+        (
+            AtomicKind::CompareExchange,
+            false,
+            &[b"exchange", b"exchange_failed"],
+        ),
+        (AtomicKind::CompareExchange, true, &[b"exchange_byte"]),
+    ];
+    for (kind, is_small, expected) in rows {
+        assert_eq!(found(ATOMICS, kind, is_small), expected);
+        assert_eq!(found(TABLE, kind, is_small), [b""; 0]);
+    }
 }
 
 #[test]
