@@ -45,6 +45,18 @@ pub const fn present_arguments<const N: usize>(all: &[Layout]) -> [Layout; N] {
     present
 }
 
+/// The same item. Paths of the kernel's module skip functions: they would find another kernel of the same name.
+#[diagnostic::on_unimplemented(
+    message = "a kernel is an item of a module, not of a function",
+    label = "the module around the function has another kernel of this name",
+    note = "move the kernel out of the function, or into a `mod` in it"
+)]
+pub trait SameItem<T> {}
+impl<T> SameItem<T> for T {}
+
+/// Checks that the path of the kernel's module and a name find the same item.
+pub const fn check_place<P, F: SameItem<P>>(_at_path: &P, _found: &F) {}
+
 /// Keeps its items in a build for a GPU only. A macro rather than `#[cfg]` in the user's crate, where older rustc warn of
 /// target architectures that they do not know.
 #[doc(hidden)]

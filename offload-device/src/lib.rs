@@ -85,7 +85,9 @@ pub use offload_device_macros::kernel;
 pub mod __private {
     pub use crate::description::Description;
     pub use crate::device::State;
-    pub use crate::expansion::{ArgumentType, InvalidType, arguments_len, present_arguments};
+    pub use crate::expansion::{
+        ArgumentType, InvalidType, arguments_len, check_place, present_arguments,
+    };
     pub use crate::item::{
         ItemReference, dimensions, is_shared_aligned, is_shared_plain, shared_size,
     };

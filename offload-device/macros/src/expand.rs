@@ -129,6 +129,8 @@ $visibility fn $run(grid: ::offload_device::cpu::Grid, $parameters) {
     ::offload_device::cpu::run_kernel(&$description, grid, $values, |item, $pattern| $call);
 }
 
+const _: () = ::offload_device::__private::check_place(&self::$run, &$run);
+
 ::offload_device::__launch! { {
     /// Launches the kernel on a GPU, on the stream of the module, and returns before it has run.
     ///
