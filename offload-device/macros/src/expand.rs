@@ -43,6 +43,7 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
             "module_doc",
             string(&format!("Kernel `{name}`: description and launches.")),
         ),
+        ("allow_long", allow_long(kernel)),
         ("threads", optional(threads)),
         ("shared", shared_size(kernel)),
         ("dimensions", dimensions(kernel)),
@@ -96,13 +97,22 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
     fill(CPU, &values)
 }
 
+/// Returns an attribute for `run` and `launch`, if one of them has more than 7 arguments: it is an error under `forbid` of the lint.
+fn allow_long(kernel: &Kernel) -> TokenStream {
+    match kernel.others.len() + 2 > 7 {
+        true => fill("#[allow(clippy::too_many_arguments)]", &[]),
+        false => TokenStream::new(),
+    }
+}
+
 /// The function and its module.
+///
+/// Most lints do not apply to code of a macro, so that it needs no `allow`, which is an error under `forbid`. Without that of `run`,
+/// rustc 1.85 reports private kernels as dead code.
 const CPU: &str = "$function
 
 #[doc(hidden)]
-#[allow(dead_code, non_upper_case_globals)]
 $visibility const $description: ::offload_device::__private::Description = {
-    #[allow(unused_imports)]
     use ::offload_device::__private::InvalidType as _;
     const ALL: &[::offload_device::Layout] = &[$layouts];
     ::offload_device::__private::Description {
@@ -121,10 +131,10 @@ $visibility const $description: ::offload_device::__private::Description = {
 /// Panics if a work-item panics, if work-items of a workgroup do not reach the same barrier, and if the grid is too
 /// large; see `offload_device::cpu`.
 #[doc(hidden)]
-#[allow(dead_code, non_snake_case, clippy::too_many_arguments)]
+#[allow(dead_code)]
+$allow_long
 #[track_caller]
 $visibility fn $run(grid: ::offload_device::cpu::Grid, $parameters) {
-    #[allow(unused_imports)]
     use ::offload_device::cpu::InvalidArgument as _;
     ::offload_device::cpu::run_kernel(&$description, grid, $values, |item, $pattern| $call);
 }
@@ -140,7 +150,7 @@ const _: () = ::offload_device::__private::check_place(&self::$run, &$run);
     /// If a buffer belongs to another stream, the grid is too large, the module has no such kernel, or the API refuses
     /// the launch. Errors of the running kernel are those of a later call.
     #[doc(hidden)]
-    #[allow(dead_code, non_snake_case, unused_variables, clippy::too_many_arguments, clippy::missing_errors_doc)]
+    $allow_long
     $visibility fn $launch(
         module: &::offload_device::gpu::Module,
         grid: ::offload_device::Grid,
@@ -156,7 +166,6 @@ const _: () = ::offload_device::__private::check_place(&self::$run, &$run);
 } }
 
 #[doc = $module_doc]
-#[allow(dead_code, unused_imports)]
 $visibility mod $name {
     /// Name of the kernel.
     pub const NAME: &str = $text;
@@ -227,6 +236,7 @@ fn gpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
     let values = [
         ("attributes", kernel.attributes.clone()),
         ("visibility", kernel.visibility.clone()),
+        ("doc", string(&format!("Kernel `{name}`."))),
         ("name", ident(&kernel.name)),
         ("raw", scalars(kernel)),
         (
@@ -239,8 +249,7 @@ fn gpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
     ];
     fill(
         "#[unsafe(no_mangle)]
-        #[allow(unknown_lints, improper_gpu_kernel_arg, improper_ctypes_definitions, clippy::all)]
-        #[allow(clippy::missing_safety_doc, missing_docs)]
+        #[doc = $doc]
         $visibility unsafe extern \"gpu-kernel\" fn $name($raw) {
             $attributes
             #[inline(always)]

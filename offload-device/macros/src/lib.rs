@@ -46,7 +46,8 @@ use proc_macro::TokenStream;
 /// | `fn launch(module: &Module, grid: Grid, …) -> Result<(), Error>` | launches the kernel on a GPU, with `&Buffer<T>` for `&[T]` and `&mut Buffer<T>` for `Global<T>`; only with the feature `gpu` of offload-device |
 ///
 /// A crate with `#![forbid(unsafe_code)]` can contain safe kernels: the only unsafe code of the expansion is a call in
-/// `launch`, to which lints of the user's crate do not apply.
+/// `launch`, to which lints of the user's crate do not apply. For `dead_code`, `unused` and `warnings` use `deny`, not `forbid`: private
+/// kernels are not dead code, which the expansion must allow.
 ///
 /// # Expansion for GPUs
 /// The function becomes an entry `extern "gpu-kernel"` with the same name, whose arguments are scalars and raw pointers. Its

@@ -1,5 +1,6 @@
 //! Kernels with parts of Rust that a compiler for GPUs may not have.
 #![no_std]
+#![forbid(missing_docs, unused_imports, nonstandard_style, improper_ctypes_definitions)]
 
 use offload_device::{Global, Item, kernel, mul_add, sqrt};
 
@@ -10,6 +11,7 @@ pub fn singles(item: &Item, x: &[f32], y: Global<f32>) {
     y.set(item, libm::expf(x) + libm::sinf(x) + libm::powf(x, 1.5));
 }
 
+/// Mathematics of 64 bits.
 #[kernel]
 pub fn doubles(item: &Item, x: &[f64], y: Global<f64>) {
     let x = x[item.global_index()];
@@ -52,6 +54,7 @@ pub fn divides(item: &Item, x: &[u64], y: Global<u64>) {
     y.set(item, (product % 1_000_000_007) as u64);
 }
 
+/// Arrays of a work-item.
 #[kernel]
 pub fn sorts(item: &Item, x: &[u32], y: Global<[u32; 16]>) {
     let start = item.global_index() * 16;
@@ -99,6 +102,7 @@ fn fibonacci(n: u32) -> u32 {
     if n < 2 { n } else { fibonacci(n - 1) + fibonacci(n - 2) }
 }
 
+/// Recursion.
 #[kernel]
 pub fn recurses(item: &Item, y: Global<u32>) {
     y.set(item, fibonacci(item.global_index() as u32 % 20));
@@ -150,6 +154,7 @@ pub fn adds_signed(item: &Item, x: &[i16], y: Global<i16>) {
     y.set(item, x[item.global_index()].wrapping_add(1));
 }
 
+/// The same for unsigned numbers.
 #[kernel]
 pub fn adds_unsigned(item: &Item, x: &[u16], y: Global<u16>) {
     y.set(item, x[item.global_index()].wrapping_add(1));
