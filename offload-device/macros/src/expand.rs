@@ -43,7 +43,9 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
             "module_doc",
             string(&format!("Kernel `{name}`: description and launches.")),
         ),
+        ("allow", allow(kernel)),
         ("allow_long", allow_long(kernel)),
+        ("deprecated", deprecated(kernel)),
         ("threads", optional(threads)),
         ("shared", shared_size(kernel)),
         ("dimensions", dimensions(kernel)),
@@ -97,6 +99,40 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
     fill(CPU, &values)
 }
 
+/// Returns the brackets of the kernel's attributes of a name.
+fn attributes(kernel: &Kernel, name: &str) -> Vec<TokenStream> {
+    let brackets = kernel.attributes.clone().into_iter();
+    let brackets = brackets.filter_map(|token| match token {
+        TokenTree::Group(group) => Some(group.stream()),
+        _ => None,
+    });
+    let has_name = |attribute: &TokenStream| {
+        let first = attribute.clone().into_iter().next();
+        first.is_some_and(|first| first.to_string() == name)
+    };
+    brackets.filter(has_name).collect()
+}
+
+/// Returns the kernel's `deprecated`, for functions that call it.
+fn deprecated(kernel: &Kernel) -> TokenStream {
+    let all = attributes(kernel, "deprecated").into_iter();
+    let all = all.map(|attribute| fill("#[$attribute]", &[("attribute", attribute)]));
+    all.collect()
+}
+
+/// Returns attributes for what has the kernel's name or calls it: lints that the kernel allows or expects do not apply there, and
+/// neither does that of its own deprecation.
+fn allow(kernel: &Kernel) -> TokenStream {
+    let lints = ["allow", "expect"].map(|name| attributes(kernel, name));
+    let lints = lints.into_iter().flatten().map(|attribute| {
+        let lints = attribute.into_iter().skip(1).collect();
+        fill("#[allow $lints]", &[("lints", lints)])
+    });
+    let own = attributes(kernel, "deprecated");
+    let own = own.iter().map(|_| fill("#[allow(deprecated)]", &[]));
+    lints.chain(own).collect()
+}
+
 /// Returns an attribute for `run` and `launch`, if one of them has more than 7 arguments: it is an error under `forbid` of the lint.
 fn allow_long(kernel: &Kernel) -> TokenStream {
     match kernel.others.len() + 2 > 7 {
@@ -132,13 +168,16 @@ $visibility const $description: ::offload_device::__private::Description = {
 /// large; see `offload_device::cpu`.
 #[doc(hidden)]
 #[allow(dead_code)]
+$allow
 $allow_long
+$deprecated
 #[track_caller]
 $visibility fn $run(grid: ::offload_device::cpu::Grid, $parameters) {
     use ::offload_device::cpu::InvalidArgument as _;
     ::offload_device::cpu::run_kernel(&$description, grid, $values, |item, $pattern| $call);
 }
 
+$allow
 const _: () = ::offload_device::__private::check_place(&self::$run, &$run);
 
 ::offload_device::__launch! { {
@@ -150,7 +189,9 @@ const _: () = ::offload_device::__private::check_place(&self::$run, &$run);
     /// If a buffer belongs to another stream, the grid is too large, the module has no such kernel, or the API refuses
     /// the launch. Errors of the running kernel are those of a later call.
     #[doc(hidden)]
+    $allow
     $allow_long
+    $deprecated
     $visibility fn $launch(
         module: &::offload_device::gpu::Module,
         grid: ::offload_device::Grid,
@@ -166,6 +207,7 @@ const _: () = ::offload_device::__private::check_place(&self::$run, &$run);
 } }
 
 #[doc = $module_doc]
+$allow
 $visibility mod $name {
     /// Name of the kernel.
     pub const NAME: &str = $text;
@@ -237,6 +279,7 @@ fn gpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
         ("attributes", kernel.attributes.clone()),
         ("visibility", kernel.visibility.clone()),
         ("doc", string(&format!("Kernel `{name}`."))),
+        ("allow", allow(kernel)),
         ("name", ident(&kernel.name)),
         ("raw", scalars(kernel)),
         (
@@ -250,13 +293,14 @@ fn gpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
     fill(
         "#[unsafe(no_mangle)]
         #[doc = $doc]
+        $allow
         $visibility unsafe extern \"gpu-kernel\" fn $name($raw) {
             $attributes
             #[inline(always)]
             fn __offload_body $body_parameters $body_block
             $limit
             let item = unsafe { ::offload_device::Item::new(::offload_device::__private::State::current()) };
-            __offload_body(&item, $joined);
+            let () = __offload_body(&item, $joined);
         }",
         &values,
     )

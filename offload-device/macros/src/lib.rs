@@ -45,6 +45,8 @@ use proc_macro::TokenStream;
 /// | `fn run(grid: Grid, …)` | runs the kernel on the CPU with the arguments after `item` |
 /// | `fn launch(module: &Module, grid: Grid, …) -> Result<(), Error>` | launches the kernel on a GPU, with `&Buffer<T>` for `&[T]` and `&mut Buffer<T>` for `Global<T>`; only with the feature `gpu` of offload-device |
 ///
+/// `#[deprecated]` of the function applies to `run` and `launch`, too, and its `#[allow(…)]` and `#[expect(…)]` to the whole expansion.
+///
 /// A crate with `#![forbid(unsafe_code)]` can contain safe kernels: the only unsafe code of the expansion is a call in
 /// `launch`, to which lints of the user's crate do not apply. For `dead_code`, `unused` and `warnings` use `deny`, not `forbid`: private
 /// kernels are not dead code, which the expansion must allow.

@@ -40,6 +40,18 @@ pub mod inner {
 #[cfg_attr(all(), doc = "More.")]
 pub fn types(_item: &WorkItem<[fn(u32, u32) -> Option<(u8, u8)>; 2]>, _x: &[[f32; { 2 > 1 } as usize]], _y: Memory<'_, f64>) {}
 
+/// A function with these attributes has no warnings either.
+#[kernel]
+#[deprecated(note = "use `types`")]
+#[must_use]
+#[allow(non_snake_case)]
+pub fn Old(_item: &WorkItem) {}
+
+/// The module has this name, too.
+#[kernel]
+#[expect(non_snake_case, reason = "a name of a paper")]
+pub fn Named(_item: &WorkItem, _x: &[u32]) {}
+
 macro_rules! kernels {
     ($($visibility:vis $name:ident($item:ident: $first:ty, $argument:ident: $type:ty);)*) => {$(
         /// Comes from a macro.

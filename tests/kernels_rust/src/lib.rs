@@ -1,5 +1,6 @@
 //! Kernels with parts of Rust that a compiler for GPUs may not have.
 #![no_std]
+#![deny(warnings)]
 #![forbid(missing_docs, unused_imports, nonstandard_style, improper_ctypes_definitions)]
 
 use offload_device::{Global, Item, kernel, mul_add, sqrt};
@@ -104,6 +105,8 @@ fn fibonacci(n: u32) -> u32 {
 
 /// Recursion.
 #[kernel]
+#[deprecated(note = "the stack has no limit")]
+#[must_use]
 pub fn recurses(item: &Item, y: Global<u32>) {
     y.set(item, fibonacci(item.global_index() as u32 % 20));
 }
