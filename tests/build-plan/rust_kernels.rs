@@ -531,27 +531,39 @@ fn time_of_helper(package: &Package) -> SystemTime {
     fs::metadata(library).unwrap().modified().unwrap()
 }
 
+/// Puts a kernel `count` with operations of memory, in a package with keys for its module.
+fn put_operations(package: &Package, keys: &str, operations: &str) {
+    let package_keys = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"rust\"\n\
+        crate = \"kernels\"";
+    package.put("Cargo.toml", &format!("{package_keys}\n{keys}\n"));
+    let start = "#![no_std]\nuse core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::*, compiler_fence, fence};\n\
+        use offload_device::{Global, Item, kernel};\nstatic DONE: AtomicU32 = AtomicU32::new(0);\n\
+        static LOCK: AtomicBool = AtomicBool::new(false);\nstatic BITS: AtomicU8 = AtomicU8::new(0);\n\
+        #[kernel]\npub fn count(item: &Item, y: Global<u32>) {\n";
+    package.put(
+        "kernels/src/lib.rs",
+        &format!("{start}y.set(item, 1);\n{operations}\n}}\n"),
+    );
+}
+
+/// The back end of LLVM stops with a stack dump.
+#[test]
+fn hints_at_fences_that_nvidia_gpus_lack() {
+    let Some(package) = package() else { return };
+    let keys = "targets = [\"compute_80\"]";
+    put_operations(&package, keys, "compiler_fence(Release); y.set(item, 2);");
+    let mut script = script(&package, Path::new("/nonexistent"));
+    // clang writes a report there.
+    let error = package.fails(script.env("TMPDIR", package.folder.root()));
+    let hint = "hint: LLVM has no `compiler_fence` (C++: `std::atomic_signal_fence`) for NVIDIA GPUs: remove it, or write `fence`\n";
+    assert!(error.contains(hint), "{error}");
+}
+
 /// LLVM 22 makes such operations relaxed for NVIDIA GPUs.
 #[test]
 fn refuses_atomic_operations_whose_order_is_lost() {
     let Some(package) = package() else { return };
-    let put = |keys: &str, operations: &str| {
-        package.put(
-            "Cargo.toml",
-            &format!(
-                "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"rust\"\n\
-                 crate = \"kernels\"\n{keys}\n"
-            ),
-        );
-        let start = "#![no_std]\nuse core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::*, fence};\n\
-            use offload_device::{Global, Item, kernel};\nstatic DONE: AtomicU32 = AtomicU32::new(0);\n\
-            static LOCK: AtomicBool = AtomicBool::new(false);\nstatic BITS: AtomicU8 = AtomicU8::new(0);\n\
-            #[kernel]\npub fn count(item: &Item, y: Global<u32>) {\n";
-        package.put(
-            "kernels/src/lib.rs",
-            &format!("{start}y.set(item, 1);\n{operations}\n}}\n"),
-        );
-    };
+    let put = |keys: &str, operations: &str| put_operations(&package, keys, operations);
     let script = || script(&package, Path::new("/nonexistent"));
     for (target, operation) in [
         ("compute_80", "DONE.fetch_add(1, AcqRel);"),

@@ -149,10 +149,17 @@ pub(crate) const ATOMIC_OF_OLD_PTX: (&str, &str) = (
     "LLVM has them from `sm_70` on: use a relaxed operation with a fence before or after it, or another target",
 );
 
+/// The hint for fences of one thread, which the back end for NVIDIA GPUs does not have: it stops with a stack dump.
+pub(crate) const FENCE_OF_THREAD: (&str, &str) = (
+    "Unsupported scope \"Thread\"",
+    "LLVM has no `compiler_fence` (C++: `std::atomic_signal_fence`) for NVIDIA GPUs: remove it, or write `fence`",
+);
+
 /// Hints for headers that are missing, and for sources and flags that were written for nvcc.
 const FOR_CUDA: &[(&str, &str)] = &[
     UNSUPPORTED_CALL,
     ATOMIC_OF_OLD_PTX,
+    FENCE_OF_THREAD,
     (
         "no template named 'function' in namespace 'std'",
         "clang does not include `<functional>` and `<utility>`, as nvcc does with `--expt-extended-lambda`: include them in the source",
