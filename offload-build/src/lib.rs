@@ -57,6 +57,7 @@ pub mod tools {
     pub use offload_build_core::declare::platform::holds as holds_for_platform;
     pub use offload_build_core::environment::{CUDA_ROOTS, USUAL_CUDA};
     pub use offload_build_core::error::with_code;
+    pub use offload_build_core::files::normalized;
     pub use offload_build_core::installed::device_tools::DeviceTools;
     pub use offload_build_core::installed::llvm::Llvm;
     pub use offload_build_core::process::command::{

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 use support::package::{CPU, Package, text};
 
-/// What a compiler does that ends the build: before its work, in it, and behind it.
+/// What a compiler does that ends the build: before its work, in it, and after it.
 const ENDS: [&str; 3] = [
     "kill -KILL $PPID; exit 1",
     "for last; do :; done; printf half > \"$last\"; kill -KILL $PPID; exit 1",
@@ -151,6 +151,7 @@ fn waits_for_the_build_script_of_a_cargo_that_was_killed() {
     let mut cargo = cargo.spawn().unwrap();
     let starts = || fs::read_to_string(package.at("starts")).unwrap_or_default();
     while !starts().contains("-o ") {
+        assert!(cargo.try_wait().unwrap().is_none());
         std::thread::sleep(Duration::from_millis(20));
     }
     cargo.kill().unwrap();

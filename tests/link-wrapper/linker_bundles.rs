@@ -466,12 +466,14 @@ fn tells_make_of_the_inputs_and_of_no_temporary_file() {
     let mut pack = place.command(place.tool("clang-offload-packager"));
     let image = "--image=file=device.o,kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx90a";
     run(pack.args(["-o", "device.pack", image]));
+    fs::create_dir_all(place.path("tmp")).unwrap();
     place.write("Makefile", "x:\n\tlinked again\ninclude x.d\n");
 
     let of_mold = linkers::found("mold").map(|path| ("mold", path));
     for (name, linker) in linkers::linkers().into_iter().chain(of_mold) {
         let mut link = place.command(env!("CARGO_BIN_EXE_offload-link"));
-        link.env_remove("OFFLOAD_LINK_ACTIVE");
+        link.env_remove("OFFLOAD_LINK_ACTIVE")
+            .env("TMPDIR", "./tmp/../tmp");
         link.arg(format!("--linker-path={}", place.tool("clang").display()));
         link.arg(format!("--ld-path={}", linker.display()));
         link.args(["main.o", "one.o", "both.bc", "device.pack", "-o", "x"]);

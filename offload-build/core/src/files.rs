@@ -7,7 +7,7 @@ use offload_formats_core::md5::{self, Md5};
 use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, BufRead, Read, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
 /// The name under which an output is made, before it is renamed: beside its place.
@@ -16,6 +16,22 @@ pub fn part(output: &Path) -> PathBuf {
     let mut name = output.as_os_str().to_owned();
     name.push(".part");
     name.into()
+}
+
+/// Returns a path without `.`, and without `..` behind a name, as Cargo and linkers do, which leave links as they are.
+#[must_use]
+pub fn normalized(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir if plain.file_name().is_some() => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain
 }
 
 /// Bytes of the largest program whose content identifies it. Scripts around compilers are small, and their sizes often stay.

@@ -75,13 +75,18 @@ pub(crate) fn execute(
             }
         }
         if failures.is_empty() && left > 0 {
-            return Err(Error::new("Cargo ended before its build script"));
+            return Err(ended_before());
         }
         if !failures.is_empty() {
             return Err(Error::new(messages::report(&failures, left)));
         }
     }
     Ok(outcome)
+}
+
+/// Returns the error of a build script that has nothing more to do: what it would write may be another one's now.
+pub(crate) fn ended_before() -> Error {
+    Error::new("Cargo ended before its build script")
 }
 
 /// Returns a file that two steps of the stage write.

@@ -18,7 +18,7 @@ use crate::out_dir::{ARTIFACTS, module_folder};
 use crate::plan::{Plan, check_artifact_names, sorted};
 use crate::steps::digests::Digests;
 use crate::steps::step::Made;
-use execute::{Outcome, execute};
+use execute::{Outcome, ended_before, execute};
 use link::tell_what_to_link;
 use offload_build_core::declare::language::Language;
 use offload_build_core::declare::layers::Declared;
@@ -103,12 +103,21 @@ impl<'a> Run<'a> {
     }
 
     /// Builds every module, or what stands for it, and records what Cargo must know.
+    pub(crate) fn execute(&self) -> Result<(), Error> {
+        former_modules::once(&self.out, || self.build_all())
+    }
+
+    /// Takes the lock of the output folder.
     ///
     /// A build script outlives a Cargo that is killed, and starts no further step. Cargo may start the next one in the same folder:
     /// that waits until the first has ended. Without locks, on other systems than Linux, it does not.
-    pub(crate) fn execute(&self) -> Result<(), Error> {
-        let _lock = ProcessLock::wait(&self.out).ok();
-        former_modules::once(&self.out, || self.build_all())
+    fn lock(&self) -> Result<Option<ProcessLock>, Error> {
+        fs::create_dir_all(&self.out).map_err(error::io(&self.out))?;
+        let lock = ProcessLock::wait(&self.out).ok();
+        match self.cargo.has_ended() {
+            true => Err(ended_before()),
+            false => Ok(lock),
+        }
     }
 
     fn build_all(&self) -> Result<(), Error> {
@@ -125,6 +134,7 @@ impl<'a> Run<'a> {
                 "OFFLOAD_DRY_RUN is set: the plan was printed, and nothing was built",
             ));
         }
+        let _lock = self.lock()?;
         // Cargo would run it again each time if a path did not exist; it watches the build script's sources itself.
         let folder = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
         if folder.join("build.rs").is_file() {

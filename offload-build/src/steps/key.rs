@@ -4,6 +4,7 @@
 use crate::steps::file_state;
 use crate::steps::folder;
 use offload_build_core::files;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -73,7 +74,7 @@ pub(crate) fn is_older(path: &Path, time: SystemTime) -> bool {
         };
         let is_placed = file_state::changed(&data).is_none_or(|changed| changed < time);
         let is_written = data.modified().is_ok_and(|modified| modified < time);
-        is_placed && is_written && is_way_older(path, time, &mut { LINKS })
+        is_placed && is_written && path_is_older(path, time, &mut BTreeSet::new())
     };
     is_older(path) && folder::below(path).is_ok_and(|all| all.iter().all(|path| is_older(path)))
 }
@@ -81,9 +82,9 @@ pub(crate) fn is_older(path: &Path, time: SystemTime) -> bool {
 /// Number of links in a path that Linux follows.
 const LINKS: usize = 40;
 
-/// Tells whether no link of a path, and no folder on it, was put in its place since `time`, if there are at most `links` links. A
-/// folder in which something was put since has another time of its last write, too.
-fn is_way_older(path: &Path, time: SystemTime, links: &mut usize) -> bool {
+/// Tells whether no link of a path, and no folder on it, was put in its place since `time`. A folder in which something was put
+/// since has another time of its last write, too. `links` holds the links that were looked at.
+fn path_is_older(path: &Path, time: SystemTime, links: &mut BTreeSet<PathBuf>) -> bool {
     let is_before = |found: Option<SystemTime>| found.is_none_or(|found| found < time);
     path.ancestors().all(|part| {
         let data = match fs::symlink_metadata(part) {
@@ -95,16 +96,14 @@ fn is_way_older(path: &Path, time: SystemTime, links: &mut usize) -> bool {
         if data.is_dir() {
             return is_placed || !is_before(data.modified().ok());
         }
-        if !data.is_symlink() {
+        if !data.is_symlink() || !links.insert(part.to_owned()) {
             return true;
         }
-        let Some(left) = links.checked_sub(1).filter(|_| is_placed) else {
-            return false;
-        };
-        *links = left;
         let folder = part.parent().unwrap_or(Path::new(""));
         let target = fs::read_link(part).map(|target| folder.join(target));
-        target.is_ok_and(|target| is_way_older(&target, time, links))
+        is_placed
+            && links.len() <= LINKS
+            && target.is_ok_and(|target| path_is_older(&target, time, links))
     })
 }
 
@@ -147,7 +146,16 @@ mod tests {
         fs::rename(at("old"), at("older")).unwrap();
         fs::rename(at("new"), at("old")).unwrap();
         assert!(!is_older(&plain, time));
-        switch("loop", "loop/x");
-        assert!(!is_older(&at("loop/k.h"), now()));
+
+        // Each of many links is looked at once.
+        let mut path = at("");
+        for number in 0..12 {
+            let folder = format!("{number}");
+            fs::create_dir(path.join(&folder)).unwrap();
+            symlink(folder, path.join("l")).unwrap();
+            path.push("l");
+        }
+        fs::write(path.join("k.h"), "").unwrap();
+        assert!(is_older(&path.join("k.h"), now()));
     }
 }

@@ -2,16 +2,17 @@
 //! settings.
 
 use crate::declare::module::KernelCrate;
+use crate::files::normalized;
 use crate::installed::outer_cargo::OuterCargo;
 use std::collections::HashMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// Files that decide how Cargo builds a crate of kernels.
 #[derive(Clone, Debug, Default)]
 pub struct CargoFiles {
     /// Files of settings, and manifests: of the crate, of crates that a path names, there or in settings, and of their workspaces;
-    /// and the build scripts beside these. A new one is none that an earlier build has read.
+    /// and build scripts of these crates. A new one is none that an earlier build has read.
     pub names: Vec<PathBuf>,
     /// Locks that exist, one of which Cargo reads.
     pub locks: Vec<PathBuf>,
@@ -39,7 +40,10 @@ impl CargoFiles {
             next += 1;
         }
         // Cargo finds them without any word in a manifest.
-        let scripts = manifests.iter().map(|path| path.with_file_name("build.rs"));
+        let scripts = documents
+            .crates
+            .iter()
+            .map(|path| path.with_file_name("build.rs"));
         let scripts: Vec<PathBuf> = scripts.filter(|path| path.is_file()).collect();
         let names = settings
             .into_iter()
@@ -52,7 +56,11 @@ impl CargoFiles {
 
 /// Manifests and files of settings, each of which is read once: crates share the folders around them.
 #[derive(Debug, Default)]
-struct Documents(HashMap<PathBuf, Document>);
+struct Documents {
+    read: HashMap<PathBuf, Document>,
+    /// Manifests of crates that Cargo may compile.
+    crates: Vec<PathBuf>,
+}
 
 /// A manifest or a file of settings: what counts of it; nothing if Cargo cannot read it, which reports that.
 #[derive(Debug, Default)]
@@ -84,7 +92,7 @@ impl Document {
 
 impl Documents {
     fn get(&mut self, file: &Path) -> &Document {
-        let document = self.0.entry(file.to_owned());
+        let document = self.read.entry(file.to_owned());
         document.or_insert_with(|| Document::read(file))
     }
 
@@ -105,9 +113,10 @@ impl Documents {
         }
     }
 
-    /// Returns a manifest, and those of which one may be the root of its workspace: as Cargo searches for it, further out if a
+    /// Returns a crate's manifest, and those of which one may be the root of its workspace: as Cargo searches for it, further out if a
     /// workspace has `exclude`.
     fn around(&mut self, manifest: &Path) -> Vec<PathBuf> {
+        self.crates.push(manifest.to_owned());
         let mut found = vec![manifest.to_owned()];
         for folder in manifest.ancestors().skip(1) {
             let path = folder.join("Cargo.toml");
@@ -142,21 +151,6 @@ fn add_paths(table: &DeTable<'_>, paths: &mut Vec<String>) {
             _ => {}
         }
     }
-}
-
-/// Returns a path without `.` and `..`, as Cargo does, which leaves links as they are.
-fn normalized(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                plain.pop();
-            }
-            other => plain.push(other),
-        }
-    }
-    plain
 }
 
 #[cfg(test)]
@@ -209,6 +203,7 @@ mod tests {
             ),
             ("other/math/build.rs", ""),
             ("other/Cargo.toml", "[workspace]\n"),
+            ("other/build.rs", ""),
             ("other/Cargo.lock", ""),
             ("shared/Cargo.toml", "invalid"),
             ("only/Cargo.toml", ""),

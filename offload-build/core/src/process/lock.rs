@@ -22,16 +22,22 @@ impl ProcessLock {
     #[cfg(target_os = "linux")]
     pub fn wait(path: &Path) -> io::Result<Self> {
         use offload_formats_core::md5::Md5;
+        use std::os::linux::fs::MetadataExt;
         use std::os::linux::net::SocketAddrExt;
         use std::os::unix::ffi::OsStrExt;
         use std::os::unix::net::{SocketAddr, UnixListener};
         use std::time::Duration;
 
         const PAUSE: Duration = Duration::from_millis(50);
-        let name = [
-            b"offload-build\0",
-            &Md5::digest(path.as_os_str().as_bytes())[..],
-        ];
+        // Containers with one network may have different files with one path, and one file with different paths.
+        let folder = path.parent().and_then(|folder| folder.metadata().ok());
+        let folder = folder.map_or([0, 0], |folder| [folder.st_dev(), folder.st_ino()]);
+        let name = path
+            .file_name()
+            .filter(|_| folder != [0, 0])
+            .unwrap_or(path.as_os_str());
+        let identity = [format!("{folder:?}").as_bytes(), name.as_bytes()].concat();
+        let name = [b"offload-build\0", &Md5::digest(identity)[..]];
         let address = SocketAddr::from_abstract_name(name.concat())?;
         loop {
             match UnixListener::bind_addr(&address) {

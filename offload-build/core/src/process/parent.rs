@@ -3,12 +3,12 @@
 /// The process that started this one.
 #[derive(Clone, Copy, Debug)]
 pub struct Parent {
-    /// Nothing where systems do not tell.
+    /// `None` on systems that do not tell.
     number: Option<u32>,
 }
 
 impl Parent {
-    /// Returns that of now.
+    /// Returns the current one.
     #[must_use]
     pub fn now() -> Self {
         #[cfg(unix)]

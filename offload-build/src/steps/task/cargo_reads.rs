@@ -113,15 +113,18 @@ mod tests {
         };
         make();
         keep(&folder, std::slice::from_ref(&source), &digests).unwrap();
-        assert_eq!(take(&folder, &digests).unwrap(), [source.clone()]);
+        assert_eq!(
+            take(&folder, &digests).unwrap(),
+            std::slice::from_ref(&source)
+        );
         assert!(made.is_file());
         // The Cargo that ran then was interrupted: it left no list.
-        assert_eq!(take(&folder, &digests).unwrap(), [PathBuf::new(); 0]);
+        assert!(take(&folder, &digests).unwrap().is_empty());
         assert!(!folder.exists());
         // It failed, and the files of one crate are not known.
         make();
         keep(&folder, &[], &digests).unwrap();
-        assert_eq!(take(&folder, &digests).unwrap(), [PathBuf::new(); 0]);
+        assert!(take(&folder, &digests).unwrap().is_empty());
         assert!(!folder.exists());
     }
 }

@@ -4,22 +4,26 @@
 use std::io;
 use std::path::Path;
 
+use offload_build::tools::normalized;
+
 use crate::files::write_beside;
 
-/// Inputs of the host linker that are not the user's.
-pub(crate) struct HostInputs<'a> {
-    /// Files of this tool, each with the input that it replaced.
-    pub replaced: Vec<(&'a Path, Option<&'a Path>)>,
-    /// Inputs that the linker did not get.
-    pub taken_out: Vec<&'a Path>,
+/// Inputs of a link that the host linker does not know.
+pub(crate) struct HiddenInputs<'a> {
+    /// Inputs that the linker did not get as they are.
+    pub inputs: Vec<&'a Path>,
+    /// Files that it got from this tool.
+    pub own: Vec<&'a Path>,
+    /// The folder of temporary files.
+    pub temporary: Option<&'a Path>,
     /// Set if the linker escapes paths for `make`, as lld does.
     pub escapes: bool,
 }
 
-impl HostInputs<'_> {
-    /// Corrects the file at `path`. What is not a regular file stays.
+impl HiddenInputs<'_> {
+    /// Corrects the file at `path`. What is not a regular file of its own stays: standard output may be one.
     pub(crate) fn correct(&self, path: &Path) -> io::Result<()> {
-        if !path.is_file() {
+        if !path.is_file() || path.starts_with("/dev") {
             return Ok(());
         }
         let text = std::fs::read(path)?;
@@ -56,17 +60,21 @@ impl HostInputs<'_> {
 
     /// Returns `listed`, corrected.
     fn files<'a>(&self, listed: impl Iterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
-        let known = self.replaced.iter();
-        let known =
-            known.map(|(file, input)| (self.written(file), input.map(|path| self.written(path))));
-        let known: Vec<(Vec<u8>, Option<Vec<u8>>)> = known.collect();
-        let corrected =
-            listed.filter_map(|word| match known.iter().find(|(file, _)| file == word) {
-                Some((_, input)) => input.clone(),
-                None => Some(word.to_vec()),
-            });
-        let mut corrected: Vec<Vec<u8>> = corrected.collect();
-        for input in &self.taken_out {
+        // lld and mold normalize paths.
+        let forms = |path: &Path| [self.written(path), self.written(&normalized(path))];
+        let own = self.own.iter().flat_map(|file| forms(file));
+        let own: Vec<Vec<u8>> = own.collect();
+        let temporary = self.temporary.iter().flat_map(|folder| forms(folder));
+        let temporary: Vec<Vec<u8>> = temporary
+            .map(|folder| [&folder, &b"/"[..]].concat())
+            .collect();
+        let is_hidden = |word: &[u8]| {
+            own.iter().any(|file| file == word)
+                || temporary.iter().any(|folder| word.starts_with(folder))
+        };
+        let shown = listed.filter(|word| !is_hidden(word)).map(<[u8]>::to_vec);
+        let mut corrected: Vec<Vec<u8>> = shown.collect();
+        for input in &self.inputs {
             let input = self.written(input);
             if !corrected.contains(&input) {
                 corrected.push(input);
@@ -106,22 +114,34 @@ mod tests {
 
     #[test]
     fn keeps_the_form_of_each_linker() {
-        let inputs = |escapes| HostInputs {
-            replaced: vec![
-                (Path::new("/t m/own.o"), None),
-                (Path::new("/t m/part.o"), Some(Path::new("a $.bc"))),
-            ],
-            taken_out: vec![Path::new("b.bc"), Path::new("b.bc")],
+        let inputs = |escapes| HiddenInputs {
+            inputs: vec![Path::new("a $#.bc"), Path::new("b\\ .bc"), Path::new("m.o")],
+            own: vec![Path::new("./x.wrapper.o")],
+            temporary: Some(Path::new("/u/../t m")),
             escapes,
         };
-        let gnu = "x: \\\n  m.o \\\n  /t m/part.o \\\n  /t m/own.o\n\nm.o:\n\n/t m/part.o:\n\n/t m/own.o:\n";
-        let expected = "x: \\\n  m.o \\\n  a $.bc \\\n  b.bc\n\nm.o:\n\na $.bc:\n\nb.bc:\n";
-        let corrected = inputs(false).corrected(gnu.as_bytes());
-        assert_eq!(String::from_utf8(corrected).unwrap(), expected);
-
-        let lld = "x: \\\n /t\\ m/own.o \\\n /t\\ m/part.o\n\n/t\\ m/own.o:\n\n/t\\ m/part.o:\n";
-        let expected = "x: \\\n a\\ $$.bc \\\n b.bc\n\na\\ $$.bc:\n\nb.bc:\n";
-        let corrected = inputs(true).corrected(lld.as_bytes());
-        assert_eq!(String::from_utf8(corrected).unwrap(), expected);
+        let cases = [
+            (
+                false,
+                "x: \\\n  m.o \\\n  ./x.wrapper.o \\\n  /u/../t m/part.o\n\nm.o:\n\n./x.wrapper.o:\n\n/u/../t m/part.o:\n",
+                "x: \\\n  m.o \\\n  a $#.bc \\\n  b\\ .bc\n\nm.o:\n\na $#.bc:\n\nb\\ .bc:\n",
+            ),
+            // lld.
+            (
+                true,
+                "x: \\\n m.o \\\n x.wrapper.o \\\n /t\\ m/part.o\n\nm.o:\n\nx.wrapper.o:\n\n/t\\ m/part.o:\n",
+                "x: \\\n m.o \\\n a\\ $$\\#.bc \\\n b\\\\\\ .bc\n\nm.o:\n\na\\ $$\\#.bc:\n\nb\\\\\\ .bc:\n",
+            ),
+            // mold.
+            (
+                false,
+                "x: m.o x.wrapper.o c.o\n\nm.o:\n\nx.wrapper.o:\n\nc.o:\n",
+                "x: m.o c.o a $#.bc b\\ .bc\n\nm.o:\n\nc.o:\n\na $#.bc:\n\nb\\ .bc:\n",
+            ),
+        ];
+        for (escapes, text, expected) in cases {
+            let corrected = inputs(escapes).corrected(text.as_bytes());
+            assert_eq!(String::from_utf8(corrected).unwrap(), expected);
+        }
     }
 }

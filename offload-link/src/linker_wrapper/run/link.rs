@@ -19,7 +19,7 @@ use crate::linker_wrapper::choose::host_entries::HostEntries;
 use crate::linker_wrapper::choose::link_jobs::{GroupJob, link_jobs};
 use crate::linker_wrapper::choose::select::Images;
 use crate::linker_wrapper::error::{self, LinkError};
-use crate::linker_wrapper::inputs::file::Inputs;
+use crate::linker_wrapper::inputs::file::{InputFile, Inputs};
 use crate::linker_wrapper::inputs::{host_archive, host_objects};
 use crate::linker_wrapper::installed::device_programs::DevicePrograms;
 use crate::linker_wrapper::installed::runtimes::{self, HostProgram};
@@ -36,7 +36,7 @@ use crate::linker_wrapper::plan::{self, placement};
 use crate::linker_wrapper::report::fates::{Fate, Report};
 use crate::linker_wrapper::report::shown::Shown;
 use crate::linker_wrapper::report::trace::Trace;
-use crate::linker_wrapper::run::dependency_file::HostInputs;
+use crate::linker_wrapper::run::dependency_file::HiddenInputs;
 use crate::linker_wrapper::run::packing::{self, Packing};
 use crate::linker_wrapper::run::{device_links, host_linker, override_image, relocatable, unseen};
 use crate::linker_wrapper::temporaries::Temporaries;
@@ -483,7 +483,7 @@ impl Link<'_> {
             drop(phase);
             let code = host_linker::code(status);
             if code == 0 {
-                self.correct_dependency_file(&objects)?;
+                self.correct_dependency_file(&objects, files)?;
             }
             if code != 0 || !arguments.relocatable || containers.is_empty() {
                 return Ok(code);
@@ -514,24 +514,29 @@ impl Link<'_> {
     }
 
     /// Corrects the host linker's dependency file after a link with `objects`.
-    fn correct_dependency_file(&self, objects: &[PathBuf]) -> Result<(), LinkError> {
+    fn correct_dependency_file(
+        &self,
+        objects: &[PathBuf],
+        temporary: &Temporaries,
+    ) -> Result<(), LinkError> {
         let Some(path) = &self.arguments.dependency_file else {
             return Ok(());
         };
-        let mut inputs = HostInputs {
-            replaced: objects.iter().map(|object| (&**object, None)).collect(),
-            taken_out: Vec::new(),
+        let files = &self.inputs.files;
+        let is_hidden = |file: &&InputFile| file.in_place.is_some() || file.is_for_devices();
+        let hidden = files.iter().filter(is_hidden);
+        let parts = files.iter().filter_map(|file| file.in_place.as_deref());
+        let inputs = HiddenInputs {
+            inputs: hidden.map(|file| &*file.path).collect(),
+            own: objects.iter().map(PathBuf::as_path).chain(parts).collect(),
+            temporary: temporary.existing(),
             escapes: self.arguments.family.is_elf() && self.elf_linker() == ElfLinker::Lld,
         };
-        for file in &self.inputs.files {
-            match &file.in_place {
-                Some(part) => inputs.replaced.push((part, Some(&file.path))),
-                None if file.is_for_devices() => inputs.taken_out.push(&file.path),
-                None => {}
-            }
-        }
         inputs.correct(path).map_err(|source| {
-            LinkError::io(format!("cannot correct `{}`", terminal(&**path)), source)
+            LinkError::io(
+                format!("cannot correct the dependency file `{}`", terminal(&**path)),
+                source,
+            )
         })
     }
 
