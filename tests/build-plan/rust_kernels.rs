@@ -16,7 +16,7 @@ use support::run;
 const OUT: &str = "target/build/pack-0123/out";
 const TARGETS: [&str; 4] = ["gfx90a", "gfx1100", "sm_80", "sm_90"];
 pub(crate) const KERNELS: [&str; 3] = ["matmul", "reduce", "saxpy"];
-pub(crate) const HARD: [&str; 13] = [
+pub(crate) const HARD: [&str; 14] = [
     "adds_signed",
     "adds_unsigned",
     "atomics",
@@ -27,6 +27,7 @@ pub(crate) const HARD: [&str; 13] = [
     "draws",
     "lines",
     "recurses",
+    "rows",
     "singles",
     "sorts",
     "texts",

@@ -173,6 +173,69 @@ fn makes_the_images_of_clang() {
     assert!(!symbols.contains("__offload_"), "{symbols}");
 }
 
+/// Kernels whose work-items all take the same branches. Each index has a check, and its panic is a trap.
+const UNIFORM: &str = "#![no_std]
+use offload_device::{Global, Item, kernel};
+
+#[kernel]
+pub fn total(_item: &Item<(), 1>, x: &[u32], y: Global<u32>) {
+    y.atomic_store(0, x[0] + x[1]);
+}
+
+#[kernel]
+pub fn rows(item: &Item<(), 1>, starts: &[u32], columns: &[u32], x: &[u32], y: Global<u32>) {
+    let row = item.group_id(0);
+    let mut sum = 0;
+    for i in starts[row] as usize..starts[row + 1] as usize {
+        sum += x[columns[i] as usize];
+    }
+    y.atomic_store(row, sum);
+}
+";
+
+/// LLVM 22 fails at such kernels for gfx1100 to gfx1103 and gfx11-generic, unless the trap is in a function of its own.
+#[test]
+fn makes_images_of_kernels_with_several_traps() {
+    let Some(package) = package() else { return };
+    let Some(lld) = tool("llvm22", &["ld.lld"]) else {
+        return;
+    };
+    let lld = lld.canonicalize().unwrap().display().to_string();
+    let clang = fs::canonicalize("/usr/lib/llvm-22/bin/clang").unwrap();
+    let clang = clang.display().to_string();
+    let with_clang = tools(&package, "both", &[("ld.lld", &lld), ("clang-22", &clang)]);
+    let lld_alone = tools(&package, "lld", &[("ld.lld", &lld)]);
+    package.put("kernels/src/lib.rs", UNIFORM);
+    for level in ["0", "3"] {
+        let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"rust\"\ncrate = \"kernels\"\n\
+            targets = [\"gfx90a\", \"gfx1100\", \"gfx11-generic\"]\n";
+        package.put("Cargo.toml", &format!("{manifest}opt-level = {level}\n"));
+        for path in [&with_clang, &lld_alone] {
+            build(&package, path, None);
+            for target in ["gfx1100", "gfx11-generic", "gfx90a"] {
+                let mut objdump = Command::new("llvm-objdump-22");
+                let code = run(objdump.arg("-d").arg(image(&package, "kernels", target)));
+                // The trap stops the work-item, and each kernel has a way there.
+                let [traps, halts] = ["s_trap", "s_sethalt"].map(|word| code.matches(word).count());
+                match target {
+                    "gfx90a" => assert!(traps >= 2 && !code.contains("offl.trap"), "{code}"),
+                    _ => assert_eq!((traps, halts), (1, 1), "{target}: {code}"),
+                }
+                let calls = code.matches("s_swappc_b64").count();
+                assert!(target == "gfx90a" || calls >= 2, "{target}: {code}");
+                // The call needs no memory that the runtime would have to guess.
+                let notes = described(&image(&package, "kernels", target));
+                let [stacks, unknown] = [": false", ": true"].map(|value| {
+                    notes
+                        .matches(&format!(".uses_dynamic_stack{value}"))
+                        .count()
+                });
+                assert_eq!((stacks, unknown), (2, 0), "{target}: {notes}");
+            }
+        }
+    }
+}
+
 /// Builds for NVIDIA GPUs with programs of one folder; returns what the script says.
 fn build_for_nvidia(package: &Package, cuda: &Path, path: &Path, rustc: &Path) -> String {
     let mut script = script(package, cuda);

@@ -42,3 +42,29 @@ fn writes_empty_functions_as_llvm_reads_them() {
         }
     }
 }
+
+/// LLVM's tools find the new name, although the symbol table has no functions of LLVM.
+#[test]
+fn renames_a_function_as_llvm_reads_it() {
+    for word in ["llvm19", "llvm22"] {
+        let programs = ["llvm-as", "llvm-nm"].map(|program| tool(word, &[program]));
+        let [Some(assembler), Some(nm)] = programs else {
+            continue;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let [text, file] = ["k.ll", "k.bc"].map(|name| folder.path().join(name));
+        fs::write(
+            &text,
+            "target triple = \"amdgcn-amd-amdhsa\"\ndeclare void @llvm.trap()\ndefine void @f() {\n  call void @llvm.trap()\n  ret void\n}\n",
+        )
+        .unwrap();
+        run(Command::new(&assembler).arg(&text).arg("-o").arg(&file));
+        let symbols = || run(Command::new(&nm).args(["--format=just-symbols"]).arg(&file));
+        assert_eq!(symbols(), "f\n");
+        let mut bytes = fs::read(&file).unwrap();
+        offload_formats::format::bitcode::rename_function(&mut bytes, b"llvm.trap", b"offl.trap")
+            .unwrap();
+        fs::write(&file, bytes).unwrap();
+        assert_eq!(symbols(), "f\noffl.trap\n");
+    }
+}

@@ -40,6 +40,9 @@ const HINTS: &[(&str, &str)] = &[
 const MATHEMATICS: &str = "`core` has no such function of floats: write `libm::sinf(x)` with the crate `libm`, or `offload_device::sqrt` and \
     `mul_add`";
 
+/// Processors with `FeaturePrivEnabledTrap2NopBug` in `llvm/lib/Target/AMDGPU/AMDGPU.td` of LLVM 22.
+const FAILS_AT_TRAPS: [&str; 5] = ["gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx11-generic"];
+
 /// Stages that make the bitcode of a crate of kernels, in their order. Steps of several targets go into the same ones.
 #[derive(Debug, Default)]
 pub(crate) struct RustStages {
@@ -102,6 +105,8 @@ impl Context<'_> {
         stages.crates.push(step(crate_task));
         let [text, functions, limits, attributes] = ["ll", "functions.bc", "limits.bc", "csv"]
             .map(|extension| output.with_extension(extension));
+        let with_trap_calls = fails_at_traps(target).then(|| output.with_extension("traps.bc"));
+        let joined = with_trap_calls.as_ref().unwrap_or(&bitcode).clone();
         let linker = self.compiler.kernel_linker(target);
         let files = match linker {
             KernelLinker::Clang(_) | KernelLinker::LlvmTools(_) => {
@@ -116,7 +121,7 @@ impl Context<'_> {
         let commands = match linker {
             KernelLinker::Clang(program) => {
                 let paths = (text.as_path(), functions.as_path());
-                let join = [bitcode.as_path(), &functions, &attributes];
+                let join = [joined.as_path(), &functions, &attributes];
                 let processor = target.id.to_string();
                 vec![
                     device::assemble_ir(program, &target.triple, &processor, paths),
@@ -125,20 +130,21 @@ impl Context<'_> {
             }
             KernelLinker::Lld(lld) => {
                 let with = (&files.paths()[..], attributes.as_path());
-                vec![lld::join(lld, target, &bitcode, with, output)]
+                vec![lld::join(lld, target, &joined, with, output)]
             }
             KernelLinker::LlvmTools(tools) => {
-                let join = [bitcode.as_path(), &text, &attributes];
+                let join = [joined.as_path(), &text, &attributes];
                 llvm_tools::join(tools, target, join, output).into()
             }
         };
         let read = files.paths().into_iter().map(Path::to_owned);
         let mut inputs: Vec<PathBuf> = read.collect();
-        inputs.extend([bitcode.clone(), attributes.clone()]);
+        inputs.extend([joined, attributes.clone()]);
         stages.functions.push(step(KernelFunctions {
             bitcode,
             target: target.written.clone(),
             is_amdgpu: target.triple.is_amdgpu(),
+            with_trap_calls,
             text: rust::functions(&target.triple),
             files,
             attributes,
@@ -290,6 +296,14 @@ impl Context<'_> {
         let shown = path.strip_prefix(self.root).unwrap_or(path);
         shown.display().to_string()
     }
+}
+
+/// Returns true if LLVM 22 fails to generate code of functions with several traps.
+///
+/// These GPUs may ignore the instruction, so that LLVM adds a loop to each trap (`SIMULATED_TRAP`). After the first trap that ends a
+/// block without successors, it leaves the other pseudo instructions of the function as they are (`FinalizeISel`).
+fn fails_at_traps(target: &Target) -> bool {
+    FAILS_AT_TRAPS.contains(&target.id.processor())
 }
 
 /// Returns a short name for a text.

@@ -14,6 +14,10 @@ use std::path::{Path, PathBuf};
 /// (`offload-device/macros`).
 const LIMIT: &str = "__offload_threads$";
 
+/// Names of LLVM's trap, and of the function of `amdgpu.ll` that has one. No function of Rust has such a name.
+const TRAP: &[u8; 9] = b"llvm.trap";
+const TRAP_FUNCTION: &[u8; 9] = b"offl.trap";
+
 /// Writes the functions as LLVM IR or bitcode, and a table of attributes as LLVM's `-forceattrs-csv-path` reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KernelFunctions {
@@ -22,6 +26,8 @@ pub(crate) struct KernelFunctions {
     /// The target as the manifest spells it.
     pub(crate) target: String,
     pub(crate) is_amdgpu: bool,
+    /// File for bitcode of the crate that calls a function in place of each trap, if LLVM fails at traps.
+    pub(crate) with_trap_calls: Option<PathBuf>,
     /// Functions that every crate may call, as LLVM IR.
     pub(crate) text: &'static str,
     pub(crate) files: FunctionFiles,
@@ -140,6 +146,7 @@ impl KernelFunctions {
     fn outputs(&self) -> Vec<&Path> {
         let mut outputs = self.files.paths();
         outputs.push(&self.attributes);
+        outputs.extend(self.with_trap_calls.as_deref());
         outputs
     }
 }
@@ -166,7 +173,7 @@ impl Step for KernelFunctions {
     }
 
     fn execute(&self, digests: &Digests) -> Result<Done, Failure> {
-        let bytes = fs::read(&self.bitcode).map_err(error::io(&self.bitcode))?;
+        let mut bytes = fs::read(&self.bitcode).map_err(error::io(&self.bitcode))?;
         let limits = self.limits(&bytes)?;
         let rows: String = limits
             .iter()
@@ -174,6 +181,11 @@ impl Step for KernelFunctions {
             .collect();
         let mut made = self.functions(&limits);
         made.push((&self.attributes, rows.into_bytes()));
+        if let Some(path) = &self.with_trap_calls {
+            let renamed = bitcode::rename_function(&mut bytes, TRAP, TRAP_FUNCTION);
+            renamed.map_err(self.problem_of_bitcode())?;
+            made.push((path, bytes));
+        }
         for (path, bytes) in made {
             files::write(path, &bytes).map_err(error::io(path))?;
             digests.forget(path);

@@ -128,6 +128,18 @@ pub fn atomics(item: &Item, u: Global<u32>, i: Global<i32>, w: Global<u64>, l: G
     }
 }
 
+/// A row of a sparse matrix for each workgroup, whose work-items all take the same branches. LLVM 22 fails for gfx1100 if such a
+/// kernel has several traps.
+#[kernel]
+pub fn rows(item: &Item<(), 1>, starts: &[u32], columns: &[u32], x: &[u32], y: Global<u32>) {
+    let row = item.group_id(0);
+    let mut sum = 0;
+    for i in starts[row] as usize..starts[row + 1] as usize {
+        sum += x[columns[i] as usize];
+    }
+    y.atomic_store(row, sum);
+}
+
 /// Random numbers of a counter. LLVM 22 generates no code of this kernel for gfx1100 before the device's functions are in it.
 #[kernel]
 pub fn draws(item: &Item, seed: u64, rounds: u32, inside: Global<u64>) {

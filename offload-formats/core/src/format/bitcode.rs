@@ -22,6 +22,7 @@ mod embedded;
 mod empty_functions;
 mod error;
 mod ordering_atomics;
+mod rename;
 #[cfg(feature = "tools")]
 mod sections;
 
@@ -36,6 +37,7 @@ pub use embedded::embedded_objects;
 pub use empty_functions::empty_functions;
 pub use error::{BitcodeError, EmbeddedProblem};
 pub use ordering_atomics::{AtomicKind, OrderingAtomic, functions_with_ordering_atomics};
+pub use rename::rename_function;
 #[cfg(feature = "tools")]
 pub use sections::section_names;
 

@@ -70,6 +70,31 @@ fn finds_atomic_operations_that_order_others() {
 }
 
 #[test]
+fn renames_a_function_and_invalidates_the_table() {
+    let renamed = |bytes: &[u8], from, to| {
+        let mut bytes = bytes.to_vec();
+        rename_function(&mut bytes, from, to).unwrap();
+        bytes
+    };
+    for bytes in [TABLE, BARE] {
+        let made = renamed(bytes, b"function", b"a.b.c.de");
+        let expected = [b"a.b.c.de", NAMES[1], NAMES[2]];
+        assert_eq!(read(&made).unwrap(), expected);
+        // Of the table, at 0x818, the version alone is another.
+        let changes = renamed(&made, b"a.b.c.de", b"function");
+        let changes = changes.iter().zip(bytes).filter(|(a, b)| a != b);
+        assert_eq!(changes.count(), usize::from(bytes == TABLE));
+        // A variable, and part of a name.
+        for other in [b"variable", b"unctionv"] {
+            assert!(renamed(bytes, other, b"a.b.c.de") == bytes);
+        }
+    }
+    let mut cut = TABLE[..0x974].to_vec();
+    let problem = rename_function(&mut cut, b"function", b"a.b.c.de");
+    assert_eq!(problem, Err(BitcodeError::Strings));
+}
+
+#[test]
 fn reads_bitcode_inside_a_file_and_in_its_wrapper() {
     for bytes in [TABLE, BARE] {
         let file = [b"more", bytes, b"more"].concat();
@@ -151,6 +176,7 @@ fn survives_every_single_bit_change() {
         for bit in 0..bytes.len() * 8 {
             bytes[bit / 8] ^= 1 << (bit % 8);
             let _ = read(&bytes);
+            let _ = rename_function(&mut bytes.clone(), b"function", b"a.b.c.de");
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
     }
