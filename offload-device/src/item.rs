@@ -113,8 +113,12 @@ impl<S, const DIMENSIONS: usize> Item<S, DIMENSIONS> {
 
     /// Waits until all work-items of the workgroup reach this barrier; then each sees what the others wrote before it.
     ///
-    /// Every work-item of the workgroup must reach the same barrier of the source, equally often. On the CPU a barrier that
-    /// some work-items do not reach panics; on a GPU the launch hangs or computes wrong results.
+    /// All work-items of the workgroup must take the same branches to it, equally often: otherwise a launch on a GPU hangs or
+    /// computes wrong results. On the CPU it panics if some work-items do not reach a barrier, or reach different ones.
+    ///
+    /// The CPU distinguishes barriers by their line of the source. A function that contains one and is called in several places
+    /// needs `#[track_caller]`: then the barrier has the line of the call. Work-items that reach one line in different rounds of a
+    /// loop do not panic.
     ///
     /// On the CPU a barrier has no effect while a panic unwinds the work-item.
     #[inline(always)]
