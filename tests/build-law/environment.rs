@@ -34,7 +34,7 @@ const READS: [&str; 8] = [
 ];
 
 /// Words of the same shape that are no variables.
-const OTHERS: [&str; 27] = [
+const OTHERS: [&str; 28] = [
     "AS_NEEDED",
     "CARGO_REGISTR",
     "CUDA_VERSION",
@@ -62,6 +62,7 @@ const OTHERS: [&str; 27] = [
     "RUNTIME_FOLDER",
     "SEARCH_DIR",
     "VERSION_NUMBERS",
+    "WARP_SZ",
 ];
 
 /// Variables that the page has, and that the sources compose or dependencies read.

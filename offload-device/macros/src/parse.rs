@@ -116,6 +116,7 @@ pub(crate) fn kernel(function: TokenStream) -> Result<Kernel, SyntaxError> {
     while is_punct(tokens.get(at), '#') {
         at += 2;
     }
+    refuse_symbols(&tokens[..at])?;
     let attributes = tokens[..at].iter().cloned().collect();
 
     let start = at;
@@ -181,6 +182,32 @@ pub(crate) fn kernel(function: TokenStream) -> Result<Kernel, SyntaxError> {
     })
 }
 
+/// Refuses attributes that name the symbol of a function, also in `unsafe(…)`.
+///
+/// The name of a kernel is that of its entry. The function with these attributes is inside the entry.
+fn refuse_symbols(attributes: &[TokenTree]) -> Result<(), SyntaxError> {
+    for token in flatten(attributes.iter().cloned().collect()) {
+        let TokenTree::Group(attribute) = token else {
+            continue;
+        };
+        let mut words = flatten(attribute.stream());
+        if let [TokenTree::Ident(word), TokenTree::Group(inner)] = &words[..] {
+            if word.to_string() == "unsafe" {
+                words = flatten(inner.stream());
+            }
+        }
+        let names_symbol = |word: &&TokenTree| {
+            let word = word.to_string();
+            word == "no_mangle" || word == "export_name"
+        };
+        if let Some(word) = words.first().filter(names_symbol) {
+            let message = format!("unexpected `{word}`: the name of a kernel is its symbol");
+            return Err(SyntaxError::new(message, word.span()));
+        }
+    }
+    Ok(())
+}
+
 /// Returns the name of a kernel, which follows a word.
 fn symbol_name<'t>(
     token: Option<&'t TokenTree>,
@@ -198,6 +225,8 @@ fn symbol_name<'t>(
         "expected an ASCII name of a kernel: it is the name of a symbol"
     } else if CALLED_BY_COMPILERS.contains(&text.as_str()) {
         "expected another name of a kernel: compilers call a function of this name"
+    } else if text == "WARP_SZ" {
+        "expected another name of a kernel: `WARP_SZ` is a word of PTX"
     } else {
         return Ok(name);
     };

@@ -46,6 +46,17 @@ fn größe(item: &Item) {} //~ expected an ASCII name of a kernel
 fn memcmp(item: &Item) {} //~ expected another name of a kernel: compilers call a function of this name
 
 #[kernel]
+fn WARP_SZ(item: &Item) {} //~ `WARP_SZ` is a word of PTX
+
+#[kernel]
+#[unsafe(no_mangle)] //~ unexpected `no_mangle`: the name of a kernel is its symbol
+pub fn mangled(item: &Item) {}
+
+#[kernel]
+#[unsafe(export_name = "other")] //~ unexpected `export_name`
+pub fn exported(item: &Item) {}
+
+#[kernel]
 fn result(item: &Item, x: &[f32]) -> f32 { //~ a kernel cannot return a value
     x[0]
 }
