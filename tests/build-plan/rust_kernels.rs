@@ -658,6 +658,33 @@ fn makes_one_sysroot_whatever_package_makes_it() {
     assert!(crates[0] == crates[1]);
 }
 
+#[test]
+fn explains_functions_that_no_crate_defines() {
+    let Some(package) = package() else { return };
+    package.put(
+        "kernels/src/lib.rs",
+        "#![no_std]\nuse offload_device::{Global, Item, kernel};\nunsafe extern \"C\" { safe fn lacking(x: u32) -> u32; }\n\
+         #[kernel]\npub fn calls(item: &Item, y: Global<u32>) {\n    y.set(item, lacking(1));\n}\n",
+    );
+    for target in ["gfx90a", "compute_80"] {
+        package.put(
+            "Cargo.toml",
+            &format!(
+                "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"rust\"\ncrate = \"kernels\"\n\
+                 targets = [\"{target}\"]\n"
+            ),
+        );
+        let error = package.fails(&mut script(&package, Path::new("/nonexistent")));
+        for part in [
+            "lacking",
+            "[OFF701]",
+            "an `extern` block alone defines no function",
+        ] {
+            assert!(error.contains(part), "{part}\n{error}");
+        }
+    }
+}
+
 /// Errors in the crate of kernels: rustc's own words, and hints.
 fn shows_messages_of_rustc(package: &Package, cuda: &Path, source: &str) {
     let rows = [

@@ -140,7 +140,8 @@ pub(crate) const UNKNOWN_TO_PTXAS: (&str, &str) =
 /// The hint for code that LLVM compiles to a call of a function that GPUs lack: its back end stops with a stack dump.
 pub(crate) const UNSUPPORTED_CALL: (&str, &str) = (
     "unsupported library call operation",
-    "LLVM has no such operation for GPUs, as conversions between floats and 128-bit integers: convert a 64-bit integer",
+    "LLVM has no such operation for GPUs, such as arithmetic of 128-bit floats (`f128`) and conversions between floats and 128-bit integers: \
+        use 64-bit floats and integers",
 );
 
 /// The hint for atomic loads and stores that order memory, for the oldest processors: the back end stops with a stack dump.

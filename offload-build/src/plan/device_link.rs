@@ -31,6 +31,8 @@ const REGISTER_HINT: &str = "check that `sources` has the file that defines it; 
     and offload-link is Cargo's linker; if it is a `static` variable that the host copies, `cargo offload explain OFF701` has the reason";
 const MODULE_HINT: &str = "a module without host code has only the device functions of its own sources, and of what \
     `archives` and `link` name: check that `sources` has the file that defines it";
+const RUST_HINT: &str = "a kernel in Rust calls functions of its crate and of the crates that it depends on, and those of bitcode that `archives` and \
+    `link` name: an `extern` block alone defines no function";
 const PTX_HINT: &str = "PTX has only the device functions of the module's own sources, and of what `archives` and `link` name: check the \
     name and the arguments of the call, or add the file that defines the function";
 pub(crate) const APART_HINT: &str = "set `rdc = false`, so that each source has device functions of its own, or declare the functions \
@@ -256,6 +258,7 @@ impl Context<'_> {
         let hints = self.symbol_hints(module, target);
         let undefined = match module.language {
             Language::Hip | Language::Cuda if !module.rdc => hints.undefined,
+            Language::Rust => hints.undefined,
             _ => PTX_HINT,
         };
         SymbolHints { undefined, ..hints }
@@ -268,6 +271,7 @@ impl Context<'_> {
                 Language::OpenMp if target.triple.is_cpu() => CRATES_HINT,
                 Language::OpenMp => GPU_HINT,
                 Language::Hip | Language::Cuda if !module.rdc => own_hint(module),
+                Language::Rust => RUST_HINT,
                 _ if module.has_host_code => REGISTER_HINT,
                 _ => MODULE_HINT,
             },
