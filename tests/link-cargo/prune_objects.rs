@@ -151,6 +151,74 @@ fn prunes_archives_and_keeps_their_index_and_headers() {
     assert!(size(&folder, "small.a") + 6 * 300_000 - 16_384 < size(&folder, "libk.a"));
 }
 
+/// Of a library that is linked with `+whole-archive`, rustc puts the archive into an object of the rlib.
+#[test]
+fn finds_and_prunes_the_images_of_a_library_in_an_rlib() {
+    let folder = folder();
+    let expected = expected(&folder, Path::new("cc"), &[]);
+    cc(&folder, Path::new("cc"), &["-c", "images.c"]);
+    folder.write(
+        "lib.rs",
+        "extern \"C\" { fn images() -> i32; }\npub fn show() { unsafe { images() }; }\n",
+    );
+    folder.write("show.rs", "fn main() { images::show() }\n");
+    run(Command::new("ar")
+        .args(["rcs", "libk.a", "images.o"])
+        .current_dir(folder.root()));
+    let rustc = |arguments: &[&str]| {
+        let mut command = Command::new("rustc");
+        run(command.args(arguments).current_dir(folder.root()))
+    };
+    let library = ["--crate-type=rlib", "--crate-name=images", "-L.", "lib.rs"];
+    rustc(&[&library[..], &["-lstatic:+whole-archive=k"]].concat());
+    let name = "libimages.rlib";
+    let offload = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
+        command.arg("offload").args(arguments);
+        let output = command.current_dir(folder.root()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let told = offload(&["inspect", name]);
+    assert!(
+        told.contains("libk.a, images.o, section .hip_fatbin"),
+        "{told}"
+    );
+    let told = offload(&["size", name]);
+    assert!(told.contains("gfx1201        2 images"), "{told}");
+    let told = offload(&["verify", name]);
+    assert!(told.contains("6 device images"), "{told}");
+    let told = offload(&["extract", name, "--out=images"]);
+    assert_eq!(told.lines().count(), 6, "{told}");
+    let old = size(&folder, name);
+    let told = pruned(&folder, &["--keep=gfx1100", "--in-place", name]);
+    assert!(told.contains("kept     gfx1100        2 images"), "{told}");
+    assert!(size(&folder, name) + 4 * 300_000 - 8192 < old);
+    rustc(&[
+        "--edition=2021",
+        "--extern=images=libimages.rlib",
+        "-L.",
+        "show.rs",
+    ]);
+    assert_eq!(printed(&folder, &["./show"]), expected);
+    pruned(&folder, &["--keep=gfx1100", name, "-o", "twice.rlib"]);
+    assert!(read(&folder, name) == read(&folder, "twice.rlib"));
+    // An object that cannot be pruned.
+    let source = String::from_utf8(read(&folder, "images.c")).unwrap();
+    folder.write(
+        "inside.c",
+        format!("{source}const char *inside = unit_two + 8;\n"),
+    );
+    cc(&folder, Path::new("cc"), &["-c", "inside.c"]);
+    run(Command::new("ar")
+        .args(["rcs", "libi.a", "inside.o"])
+        .current_dir(folder.root()));
+    rustc(&[&library[..], &["-lstatic:+whole-archive=i"]].concat());
+    let output = prune(&folder, &["--keep=gfx1100", "--in-place", name]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    let start = format!("error: {name}: member `libi.a(inside.o)`: a relocation points to");
+    assert!(told.starts_with(&start), "{told}");
+}
+
 #[test]
 fn refuses_objects_and_archives_that_it_cannot_prune() {
     let folder = folder();

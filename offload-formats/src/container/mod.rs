@@ -29,6 +29,8 @@
 pub mod archive;
 pub mod bundled;
 #[cfg(feature = "tools")]
+mod bundled_library;
+#[cfg(feature = "tools")]
 pub mod bundles;
 pub mod code_object;
 pub mod coff;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 64-bit little-endian ELF program or shared library | the sections `.hip_fatbin`, `.nv_fatbin`, `__nv_relfatbin`, and OpenMP's offload binaries |
 //! | such an object | the same, and sections of offload binaries |
-//! | an archive of these | its members |
+//! | an archive of these | its members, and those of a native library that rustc put into an rlib |
 //! | a file of bundles, plain or compressed, of CUDA fat binaries, of offload binaries | the file |
 //!
 //! The program registers each bundle or fat binary (a **unit**) by its address. So units stay in their section, in their
@@ -83,8 +83,8 @@ pub fn prune<'d, R: ReadAt<'d>>(
     };
     let size = data.size().unwrap_or(0);
     match Magic::at(data, 0..size) {
-        Magic::Archive | Magic::ThinArchive => archive::archive(data, job),
-        _ => member::file(data, job),
+        Magic::Archive | Magic::ThinArchive => archive::archive(data, 0..size, job),
+        _ => member::file(data, job, &|library| archive::archive(data, library, job)),
     }
 }
 

@@ -15,6 +15,7 @@ use super::identity::Identity;
 use super::search::search;
 use crate::container::archive::Archive;
 use crate::container::bundled::{BundledEntry, DeviceTarget, Unpacking};
+use crate::container::bundled_library::is_bundled_library;
 use crate::container::coff::{CoffError, Listing};
 use crate::container::elf::{Elf, ElfError, ElfSection, FINISHED_SECTION, SHT_LLVM_OFFLOADING};
 use crate::container::large::{self, LARGE_SECTION, usual_name};
@@ -273,7 +274,11 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
             };
             let is_offloading = section.section_type == SHT_LLVM_OFFLOADING;
             let end = section.offset.saturating_add(section.size);
-            let has_images = || self.has_images(section.offset..end.min(range.end));
+            let content = section.offset..end.min(range.end);
+            if self.bundled_library(name, content.clone()) {
+                continue;
+            }
+            let has_images = || self.has_images(content.clone());
             if name == LARGE_SECTION.as_bytes() {
                 let content = elf.check(&section);
                 let parts = large::parts(self.data, name, content.clone().unwrap_or(0..0));
@@ -316,7 +321,11 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
                 false => Standing::Allocated,
             };
             let end = section.offset.saturating_add(section.size);
-            if self.has_images(section.offset..end.min(range.end)) {
+            let content = section.offset..end.min(range.end);
+            if self.bundled_library(name, content.clone()) {
+                continue;
+            }
+            if self.has_images(content) {
                 self.in_section(name, standing, listing.check(&section));
             } else if section.is_data() {
                 self.in_data(name, standing, listing.check(&section));
@@ -335,7 +344,11 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
                 true => Standing::Excluded,
                 false => Standing::Allocated,
             };
-            let has_images = self.has_images(section.offset..end.min(range.end));
+            let content = section.offset..end.min(range.end);
+            if self.bundled_library(&section.name, content.clone()) {
+                continue;
+            }
+            let has_images = self.has_images(content);
             let content = OutOfBounds::check("content", section.offset, section.size, range.end);
             if has_images {
                 self.in_section(&section.name, standing, content);
@@ -343,6 +356,22 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
                 self.in_data(&section.name, standing, content);
             }
         }
+    }
+
+    /// Adds the containers in a section that is a native library of an rlib; returns false for others.
+    fn bundled_library(&mut self, name: &[u8], content: Range<u64>) -> bool {
+        if !is_bundled_library(self.data, name, content.clone()) {
+            return false;
+        }
+        let size = content.end.saturating_sub(content.start);
+        match self.left.checked_sub(size) {
+            Some(left) => {
+                self.left = left;
+                self.archive(content);
+            }
+            None => self.problem("sections overlap too often".into()),
+        }
+        true
     }
 
     /// Tells whether a section starts with a container or an image for a GPU.

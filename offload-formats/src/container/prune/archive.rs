@@ -1,5 +1,5 @@
 //! Archives: members are pruned one by one; names, times, owners and modes stay, the symbol index leads to the moved
-//! members.
+//! members. A native library in an rlib is an archive in a member.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::error::{PruneError, PruneProblem};
 use super::job::PruneJob;
 use super::member;
-use super::pruned::{PruneCounts, PrunedFile};
+use super::pruned::{PruneCounts, PrunedFile, moved};
 use crate::container::archive::{Archive, ArchiveMember};
 use crate::format::bytes::{Cursor, ReadAt, Window};
 use crate::format::pieces::{self, Piece};
@@ -15,11 +15,29 @@ use crate::format::pieces::{self, Piece};
 /// Offset and size of the field with the size in a member's header.
 const SIZE_FIELD: (u64, usize) = (48, 10);
 
-/// Prunes the members of an archive.
+/// Largest depth of native libraries in rlibs. rustc writes 1.
+const MAX_LIBRARIES: usize = 16;
+
+/// Prunes the members of the archive in a range of `file`. The result's ranges start with it.
 pub(super) fn archive<'d, R: ReadAt<'d>>(
-    data: R,
+    file: R,
+    range: Range<u64>,
     job: PruneJob<'_>,
 ) -> Result<PrunedFile, PruneError> {
+    within(file, range, job, 0)
+}
+
+/// Prunes the members of an archive that is in as many native libraries as `depth` says.
+fn within<'d, R: ReadAt<'d>>(
+    file: R,
+    range: Range<u64>,
+    job: PruneJob<'_>,
+    depth: usize,
+) -> Result<PrunedFile, PruneError> {
+    if depth > MAX_LIBRARIES {
+        return Err(PruneError::whole(PruneProblem::NestedArchive));
+    }
+    let data = Window::new(file, range.clone());
     let end = data.size().unwrap_or(0);
     let archive = Archive::parse(data, 0..end);
     let archive = archive.map_err(|problem| PruneError::whole(PruneProblem::Archive(problem)))?;
@@ -33,7 +51,13 @@ pub(super) fn archive<'d, R: ReadAt<'d>>(
         let Some(content) = member.content.clone() else {
             continue;
         };
-        let pruned = match member::file(Window::new(data, content.clone()), job) {
+        let start = range.start + content.start;
+        let here = Window::new(file, start..range.start + content.end);
+        let pruned = member::file(here, job, &|library| {
+            let library = start + library.start..start + library.end;
+            within(file, library, job, depth + 1)
+        });
+        let mut pruned = match pruned {
             Ok(pruned) => pruned,
             Err(error) if error.problem.is_without_images() => continue,
             Err(error) if error.problem.is_unsupported() => {
@@ -44,6 +68,8 @@ pub(super) fn archive<'d, R: ReadAt<'d>>(
         };
         has_images = true;
         counts.append(&pruned.counts);
+        let others = std::mem::take(&mut pruned.left).into_iter();
+        left.extend(others.map(|error| error.in_member(member.name)));
         if pruned.counts.is_unchanged() {
             let base = content.start;
             copied.extend(pruned.copied.into_iter().map(|(old, _)| {
@@ -209,16 +235,5 @@ impl<'d, R: ReadAt<'d>> ArchiveRewriter<'_, 'd, R> {
             edits.insert(content.start + word, (size, vec![Piece::Bytes(offsets)]));
         }
         Ok(())
-    }
-}
-
-/// Returns a piece of a member as one of the archive.
-fn moved(piece: Piece, base: u64) -> Piece {
-    match piece {
-        Piece::Copy { input: 0, range } => Piece::Copy {
-            input: 0,
-            range: range.start + base..range.end + base,
-        },
-        piece => piece,
     }
 }

@@ -212,9 +212,12 @@ impl PruneError {
         }
     }
 
+    /// Adds the member. One of a native library in it is in parentheses.
     pub(super) fn in_member(self, name: &[u8]) -> Self {
+        let inner = self.member.map(|inner| [b"(", &inner[..], b")"].concat());
+        let member = [name, &inner.unwrap_or_default()].concat();
         Self {
-            member: Some(name.into()),
+            member: Some(member.into()),
             ..self
         }
     }

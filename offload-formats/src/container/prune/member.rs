@@ -1,5 +1,7 @@
 //! A file that is not an archive, and may be a member of one.
 
+use std::ops::Range;
+
 use super::binaries::binary_units;
 use super::elf_headers::ElfHeaders;
 use super::error::{PruneError, PruneProblem};
@@ -7,15 +9,17 @@ use super::job::PruneJob;
 use super::pruned::{PruneCounts, PrunedFile};
 use super::units::units;
 use super::{object, rewrite};
+use crate::container::bundled_library::is_bundled_library;
 use crate::container::object_bundle::BUNDLE_SECTION;
 use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
 use crate::format::pieces::Piece;
 
-/// Prunes an ELF file, or a file of units.
+/// Prunes an ELF file, or a file of units. `prune_library` prunes the archive in a range of the file.
 pub(super) fn file<'d, R: ReadAt<'d>>(
     data: R,
     job: PruneJob<'_>,
+    prune_library: &dyn Fn(Range<u64>) -> Result<PrunedFile, PruneError>,
 ) -> Result<PrunedFile, PruneError> {
     let size = data.size().unwrap_or(0);
     match Magic::at(data, 0..size) {
@@ -24,6 +28,14 @@ pub(super) fn file<'d, R: ReadAt<'d>>(
             let bundles = BUNDLE_SECTION.as_bytes();
             if headers.names.iter().any(|name| name.starts_with(bundles)) {
                 return Err(PruneError::whole(PruneProblem::BundleSections));
+            }
+            let mut sections = headers.sections.iter().zip(&headers.names);
+            let library = sections.position(|(section, name)| {
+                section.has_content() && is_bundled_library(data, name, section.range())
+            });
+            if let (Some(index), true) = (library, headers.is_object()) {
+                let library = prune_library(headers.section(index).range())?;
+                return object::around(data, &headers, index, library);
             }
             match headers.is_object() {
                 true => object::object(data, &headers, job),

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `.hip_fatbin`, `.nv_fatbin`, `__nv_relfatbin` | bundles, fat binaries: pointers to them are relocations |
 //! | of type `SHT_LLVM_OFFLOADING` | offload binaries, which linker wrappers collect |
+//! | `.bundled_lib` | one: the archive that rustc put into an rlib |
 //!
 //! An object has no addresses, so sections may move: those after a section of units move by a multiple of their
 //! alignments. References are relocations of 64-bit words and symbols; others are an error.
@@ -111,6 +112,32 @@ pub(super) fn object<'d, R: ReadAt<'d>>(
     if sections.is_empty() {
         return Err(PruneError::whole(PruneProblem::NoImages));
     }
+    rewritten(data, headers, sections, counts)
+}
+
+/// Prunes an object around a native library of an rlib, whose archive is the section with that index.
+pub(super) fn around<'d, R: ReadAt<'d>>(
+    data: R,
+    headers: &ElfHeaders,
+    index: usize,
+    mut library: PrunedFile,
+) -> Result<PrunedFile, PruneError> {
+    let left = std::mem::take(&mut library.left);
+    let counts = library.counts.clone();
+    let unit = library.into_unit(headers.section(index).range());
+    let section = ObjectSection::new(headers, index, vec![unit])
+        .map_err(|problem| PruneError::in_section(headers.name(index), problem))?;
+    let file = rewritten(data, headers, vec![section], counts)?;
+    Ok(PrunedFile { left, ..file })
+}
+
+/// Returns the object with the new sections of units.
+fn rewritten<'d, R: ReadAt<'d>>(
+    data: R,
+    headers: &ElfHeaders,
+    mut sections: Vec<ObjectSection>,
+    counts: PruneCounts,
+) -> Result<PrunedFile, PruneError> {
     if counts.is_unchanged() {
         let units = sections.into_iter().flat_map(|section| section.units);
         return Ok(PrunedFile::unchanged(headers.size, units, counts));

@@ -43,6 +43,33 @@ impl PrunedFile {
             left: Vec::new(),
         }
     }
+
+    /// Returns the archive in the range `old` of a file as a unit of that file.
+    pub(super) fn into_unit(self, old: Range<u64>) -> PrunedUnit {
+        let start = old.start;
+        let pieces = self.pieces.into_iter();
+        let copied = self.copied.into_iter();
+        PrunedUnit {
+            old,
+            pieces: pieces.map(|piece| moved(piece, start)).collect(),
+            size: self.size,
+            alignment: 1,
+            copied: copied
+                .map(|(old, new)| (old.start + start..old.end + start, new.start))
+                .collect(),
+        }
+    }
+}
+
+/// Returns a piece of a part of a file as one of the file.
+pub(super) fn moved(piece: Piece, base: u64) -> Piece {
+    match piece {
+        Piece::Copy { input: 0, range } => Piece::Copy {
+            input: 0,
+            range: range.start + base..range.end + base,
+        },
+        piece => piece,
+    }
 }
 
 /// A bundle or a fat binary, which a wrapper registers, or an offload binary.
