@@ -65,11 +65,15 @@ fn many(count: usize) -> Vec<u8> {
     bytes.repeat(count)
 }
 
+/// A bundle with that image.
+fn plain(image: &[u8]) -> Vec<u8> {
+    let images = [BundleImage { id: GFX906, image }];
+    bundle::to_bytes(&images, NonZeroU64::MIN).unwrap()
+}
+
 /// A compressed bundle with that image.
 fn packed(image: &[u8]) -> Vec<u8> {
-    let images = [BundleImage { id: GFX906, image }];
-    let bytes = bundle::to_bytes(&images, NonZeroU64::MIN).unwrap();
-    compress(&bytes, Compression::default()).unwrap()
+    compress(&plain(image), Compression::default()).unwrap()
 }
 
 /// An archive of that many equal members.
@@ -261,6 +265,42 @@ fn blames_the_folder_for_temporary_files_when_it_is_full() {
         }
         assert!(!folder.exists("o"));
     }
+}
+
+/// What cannot be unpacked on this machine says nothing about the file.
+#[test]
+fn calls_no_file_damaged_that_it_could_not_unpack() {
+    let folder = ToolFolder::with_tool(env!("CARGO_BIN_EXE_cargo-offload"), "offload-cargo");
+    let image = vec![1; 1 << 20];
+    folder.write("packed.bc", packed(&image));
+    folder.write("plain.bc", plain(&image));
+    for limit in ["ulimit -f 16", "TMPDIR=/nonexistent; export TMPDIR"] {
+        for command in [
+            &["inspect"][..],
+            &["verify"],
+            &["extract", "--out=made"],
+            &["size", "--kernels"],
+            &["inspect", "--kernels"],
+        ] {
+            let args = [&["offload"], command, &["packed.bc"]].concat();
+            let (status, said) = limited(&folder, limit, &args);
+            assert_eq!(status, Some(1), "{limit}: {args:?}: {said}");
+            let start = "error: packed.bc: cannot write a temporary file in /";
+            assert!(said.starts_with(start), "{limit}: {args:?}: {said}");
+            let hint = "\nhint: set TMPDIR to a folder with enough space\n";
+            assert!(said.ends_with(hint), "{limit}: {args:?}: {said}");
+            assert_eq!(said.lines().count(), 2, "{limit}: {args:?}: {said}");
+        }
+        assert!(!folder.exists("made"));
+    }
+    // The new file is small; what it contains is not.
+    let args = ["offload", "compress", "plain.bc", "-o", "small.bc"];
+    let (status, said) = limited(&folder, "ulimit -f 16", &args);
+    assert_eq!(status, Some(1), "{said}");
+    let expected = "error: small.bc: the new file was not written, because it could not be read again: \
+        compressed bundle: cannot write its contents: file too large\nhint: set TMPDIR to a folder with enough space\n";
+    assert_eq!(said, expected);
+    assert!(!folder.exists("small.bc"));
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use offload_formats::escape::terminal;
 
-use crate::files::ReadFailure;
+use crate::decompressed;
+use crate::files::{self, ReadFailure};
 
 /// Message of a failed command.
 #[derive(Debug)]
@@ -38,6 +39,14 @@ impl CargoOffloadError {
     /// Returns an error about a file or folder.
     pub(super) fn of(path: &Path, problem: impl fmt::Display) -> Self {
         Self::new(format_args!("{}: {problem}", terminal(path)))
+    }
+
+    /// Fails if content of an input could not be written to a temporary file; parsers would call it damaged.
+    pub(super) fn check_unpacked(path: &Path) -> Result<(), Self> {
+        files::check_unpacked().map_err(|problem| {
+            let hint = decompressed::FULL;
+            Self::of(path, format_args!("{problem}\nhint: {hint}"))
+        })
     }
 
     /// Returns the error of an invalid command line.

@@ -54,6 +54,7 @@ pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoO
     found.identify();
     let needs_kernels = line.selection.needs_kernels();
     let kernels = needs_kernels.then(|| FileKernels::read(&mut found, limit));
+    CargoOffloadError::check_unpacked(&line.file)?;
     let name = images::shown(&line.file);
     for problem in &found.problems {
         say::error("", &format_args!("{name}: {problem}"));

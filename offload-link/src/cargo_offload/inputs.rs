@@ -9,7 +9,7 @@ use offload_formats::escape::terminal;
 
 use super::error::CargoOffloadError;
 use crate::files::{Opened, Reading};
-use crate::say;
+use crate::{decompressed, say};
 
 /// Arguments that name input files.
 #[derive(Debug, clap::Args)]
@@ -135,7 +135,11 @@ fn open_file(path: &Path, origin: Origin) -> Result<OpenInput, CargoOffloadError
 /// Copies standard input to a temporary file, because images are read in any order.
 fn standard_input() -> Result<OpenInput, CargoOffloadError> {
     let name = Path::new("-");
-    let failed = |problem: io::Error| CargoOffloadError::of(name, &problem);
+    let failed = |problem: io::Error| {
+        let hint = decompressed::FULL;
+        let text = format!("cannot copy it to a temporary file: {problem}\nhint: {hint}");
+        CargoOffloadError::of(name, text)
+    };
     let mut file: File = tempfile::tempfile().map_err(failed)?;
     let size = io::copy(&mut io::stdin().lock(), &mut file).map_err(failed)?;
     Ok(OpenInput {

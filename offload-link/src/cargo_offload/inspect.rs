@@ -52,6 +52,7 @@ pub(super) fn run(line: &InspectLine, out: &mut impl Write) -> Result<(), CargoO
         found.identify();
         let kernels = line.kernels.then(|| FileKernels::read(&mut found, limit));
         let kernels = kernels.as_ref();
+        CargoOffloadError::check_unpacked(&input.name)?;
         let name = images::shown(&input.name);
         if found.count() == 0 && found.problems.is_empty() && input.origin == Origin::Searched {
             without += 1;

@@ -183,6 +183,7 @@ fn measure(
     let compression = parts
         .compression
         .then(|| EstimatedCompression::of(&mut found, limit.memory()));
+    CargoOffloadError::check_unpacked(path)?;
     for problem in &found.problems {
         say::error("", &format_args!("{}: {problem}", terminal(path)));
     }

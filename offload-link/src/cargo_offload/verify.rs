@@ -159,6 +159,7 @@ pub(super) fn run(line: &VerifyLine, out: &mut impl Write) -> Result<(), CargoOf
     let done = line.input.each(|input| {
         let found = FileImages::find(input, &mut find);
         let file = verified(input, &found, &settings, line);
+        CargoOffloadError::check_unpacked(&input.name)?;
         if file.images == 0 && file.findings.is_empty() && input.origin == Origin::Searched {
             without += 1;
             return Ok(());

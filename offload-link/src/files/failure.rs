@@ -1,13 +1,15 @@
-//! The first read that failed in this process.
+//! The first read that failed in this process, and writes of unpacked data that failed.
 //!
 //! Formats read through `ReadAt`, whose errors have no content: a parser cannot tell a failing disk from a damaged
 //! file, and a search for device code may report none. So each reader records the system's error here. After one, no
 //! tool writes an output or ends successfully ([`check`]).
+//!
+//! What cannot be written to the temporary file for unpacked data says nothing about the input either: [`check_unpacked`].
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use offload_formats::escape::terminal;
 
@@ -38,6 +40,40 @@ pub(super) fn note(path: &Path, offset: u64, problem: &io::Error) {
         offset,
         problem: problem.to_string(),
     });
+}
+
+/// Last failed write of unpacked data, until a command asks.
+static UNPACKED: Mutex<Option<UnpackedFailure>> = Mutex::new(None);
+
+/// A temporary file for unpacked data that could not be written.
+#[derive(Clone, Debug)]
+pub(crate) struct UnpackedFailure {
+    folder: PathBuf,
+    problem: String,
+}
+
+impl fmt::Display for UnpackedFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (folder, problem) = (terminal(&*self.folder), &self.problem);
+        write!(f, "cannot write a temporary file in {folder}: {problem}")
+    }
+}
+
+impl std::error::Error for UnpackedFailure {}
+
+/// Records that unpacked data could not be written.
+pub(super) fn note_unpacked(problem: &io::Error) {
+    let mut last = UNPACKED.lock().unwrap_or_else(PoisonError::into_inner);
+    *last = Some(UnpackedFailure {
+        folder: std::env::temp_dir(),
+        problem: problem.to_string(),
+    });
+}
+
+/// Fails if unpacked data could not be written since the last call.
+pub(crate) fn check_unpacked() -> Result<(), UnpackedFailure> {
+    let mut last = UNPACKED.lock().unwrap_or_else(PoisonError::into_inner);
+    last.take().map_or(Ok(()), Err)
 }
 
 /// Fails if any read of this process failed.

@@ -4,7 +4,7 @@
 //! |--------------|-------------------------------------------------------------------------|
 //! | `opened.rs`  | a file that stays open or is opened again for each read                |
 //! | `reading.rs` | a file with a cache of its last blocks, for `ReadAt`                   |
-//! | `failure.rs` | the first read that failed: parsers cannot tell it from a damaged file  |
+//! | `failure.rs` | reads and temporary files that failed: parsers cannot tell them from a damaged file |
 //! | `scratch.rs` | the temporary file for unpacked data                                    |
 //! | `thin.rs`    | opens the members of thin archives, with limits                         |
 //! | `copy.rs`    | copies bytes from file to file                                          |
@@ -23,7 +23,7 @@ mod thin;
 mod write;
 
 pub(crate) use copy::{CopyError, copy_range};
-pub(crate) use failure::{ReadFailure, check};
+pub(crate) use failure::{ReadFailure, check, check_unpacked};
 pub(crate) use new_file::{NewFile, follow};
 pub(crate) use opened::{Opened, fill};
 pub(crate) use reading::Reading;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use offload_formats::format::unpacked::Scratch;
 
+use super::failure;
 use super::opened::Opened;
 use super::reading::Reading;
 use crate::signals;
@@ -15,7 +16,8 @@ use crate::signals;
 pub(crate) fn scratch() -> Scratch {
     Scratch::new(|| {
         signals::survive_file_limit();
-        Ok(Box::new(NotedFile(tempfile::tempfile()?.into())))
+        let file = tempfile::tempfile().inspect_err(failure::note_unpacked)?;
+        Ok(Box::new(NotedFile(file.into())))
     })
 }
 
@@ -35,20 +37,25 @@ pub(crate) fn reading_of(scratch: &Scratch) -> io::Result<Rc<Reading>> {
     Ok(Reading::new(Opened::new(&std::env::temp_dir(), file, None)))
 }
 
-/// A file that records failed reads: a parser takes one for damaged data.
+/// A file that records failed reads and writes: a parser takes one for damaged data.
 #[derive(Clone)]
 struct NotedFile(Arc<File>);
 
 impl Read for NotedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = (&*self.0).read(buffer);
-        read.inspect_err(|problem| super::failure::note(&std::env::temp_dir(), 0, problem))
+        read.inspect_err(|problem| failure::note(&std::env::temp_dir(), 0, problem))
     }
 }
 
 impl Write for NotedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        (&*self.0).write(bytes)
+        let written = (&*self.0).write(bytes);
+        written.inspect_err(|problem| match problem.kind() {
+            // The caller writes again.
+            io::ErrorKind::Interrupted => {}
+            _ => failure::note_unpacked(problem),
+        })
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::cargo_offload::error::CargoOffloadError;
+use crate::decompressed;
 use crate::files::{self, NewFile, Opened, Reading, copy_range};
 use crate::platform::{self, FileExt};
 use offload_formats::container::decompression_limit::DecompressionLimit;
@@ -73,7 +74,6 @@ pub(super) fn write_checked(
     }
     let again = Reading::new(Opened::new(Path::new(""), again, None));
     check(&again, &pruned.counts, pruned.size)
-        .map_err(|problem| format!("the pruned file is not valid, and was not written: {problem}"))
 }
 
 /// Reads the new content again.
@@ -86,10 +86,19 @@ fn check(new: &std::rc::Rc<Reading>, counts: &PruneCounts, size: u64) -> Result<
         &files::scratch(),
     ) {
         Ok(read) if read.counts.kept == counts.kept && read.size == size => Ok(()),
-        Ok(_) => Err("its images are not those that were kept".to_owned()),
+        Ok(_) => Err(OTHER_IMAGES.to_owned()),
         Err(error) if counts.kept.is_empty() && is_empty(&error.problem, size) => Ok(()),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(unchecked(&decompressed::with_hint(&error))),
     }
+}
+
+/// Problem of a new file whose images are others than those that were kept.
+pub(super) const OTHER_IMAGES: &str =
+    "the images of the new file are not those that were kept; it was not written";
+
+/// Returns the problem of a new file that could not be read again.
+pub(super) fn unchecked(problem: &str) -> String {
+    format!("the new file was not written, because it could not be read again: {problem}")
 }
 
 /// Tells whether a file without images is the reason: sections of offload binaries are removed with their last one, and a

@@ -16,7 +16,7 @@ use offload_formats::format::pieces::Piece;
 use offload_formats::format::unpacked::Scratch;
 use offload_formats::format::zip::{NewZipContent, ZipFile, ZipMember, ZipMethod, deflate};
 
-use super::new_file::{copy, keep_all, write_checked};
+use super::new_file::{OTHER_IMAGES, copy, keep_all, unchecked, write_checked};
 use super::record::{WheelRecord, hash, plain};
 use crate::cargo_offload::packed::unpack_if;
 use crate::decompressed;
@@ -120,18 +120,13 @@ impl PrunedZip {
         let again = new.try_clone().map_err(unwritten)?;
         let again = Reading::new(Opened::new(Path::new(""), again, None));
         let read = prune_zip(&again, self.size, &keep_all(), limit);
-        let wrong = |problem: &str| {
-            Err(format!(
-                "the pruned file is not valid, and was not written: {problem}"
-            ))
-        };
         match read {
             Ok(Some(read)) if read.counts.kept == self.counts.kept && read.size == self.size => {
                 Ok(())
             }
             Ok(None) if self.counts.kept.is_empty() => Ok(()),
-            Ok(_) => wrong("its images are not those that were kept"),
-            Err(problem) => wrong(&problem),
+            Ok(_) => Err(OTHER_IMAGES.to_owned()),
+            Err(problem) => Err(unchecked(&problem)),
         }
     }
 }
