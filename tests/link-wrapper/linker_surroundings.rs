@@ -426,6 +426,8 @@ fn ends_as_usual_when_nobody_can_be_told() {
         said,
         "error: cannot write to standard output: No space left on device (os error 28)\n"
     );
+    // The host linker, which would print its version, too, does not run.
+    assert_eq!(status(NAMES[1], &["--version"]), Some(1));
     // As LLVM's 22: an answer that does not arrive is a failure. Not for a reader that has gone, `--help | true`.
     let name = "clang-linker-wrapper";
     assert_eq!(status(name, &["--help"]), Some(1));

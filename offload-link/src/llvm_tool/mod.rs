@@ -91,7 +91,8 @@ pub(crate) fn read_line<Id: Copy + PartialEq>(
 
 /// Prints to standard output. A reader that stops early is not an error.
 pub(crate) fn print(text: &str) -> u8 {
-    match io::stdout().lock().write_all(text.as_bytes()) {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             say::error(
                 "",

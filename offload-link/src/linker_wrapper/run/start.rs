@@ -68,10 +68,10 @@ fn introduce(args: &[OsString]) -> Option<u8> {
         }
         [only] if only == "--help" => Some(print(&questions::help())),
         // The host linker's version follows, for compilers and build systems that parse it.
-        [only] if only == "--version" => {
-            _ = print(&questions::introduction());
-            None
-        }
+        [only] if only == "--version" => match print(&questions::introduction()) {
+            0 => None,
+            code => Some(code),
+        },
         _ => None,
     }
 }
