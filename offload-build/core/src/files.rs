@@ -195,7 +195,14 @@ fn copy_pieces(output: &Path, pieces: &[Piece], inputs: &[impl AsRef<Path>]) -> 
                     .seek(io::SeekFrom::Start(range.start))
                     .map_err(named)?;
                 let copied = io::copy(&mut source.take(piece.size()), &mut file);
-                if copied.map_err(named)? != piece.size() {
+                let copied = copied.map_err(|error| match error.kind() {
+                    // Only the new file can be too large.
+                    io::ErrorKind::StorageFull
+                    | io::ErrorKind::QuotaExceeded
+                    | io::ErrorKind::FileTooLarge => error,
+                    _ => named(error),
+                });
+                if copied? != piece.size() {
                     return Err(named(io::ErrorKind::UnexpectedEof.into()));
                 }
             }
@@ -265,4 +272,22 @@ pub fn behind_hash(of: &[u8], name: &str) -> String {
         start += 1;
     }
     format!("{digits}-{}", name.split_at(start).1)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_the_input_only_for_errors_of_the_input() {
+        let folder = std::env::temp_dir();
+        let piece = |range| [Piece::Copy { input: 0, range }];
+        let this = std::env::current_exe().unwrap();
+        let inputs = [&this];
+        let full = copy_pieces(Path::new("/dev/full"), &piece(0..4096), &inputs).unwrap_err();
+        assert_eq!(full.to_string(), "No space left on device (os error 28)");
+        let error = copy_pieces(Path::new("/dev/null"), &piece(0..1), &[folder]).unwrap_err();
+        let name = std::env::temp_dir().display().to_string();
+        assert!(error.to_string().starts_with(&name), "{error}");
+    }
 }
