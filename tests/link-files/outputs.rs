@@ -293,6 +293,12 @@ fn calls_no_file_damaged_that_it_could_not_unpack() {
         }
         assert!(!folder.exists("made"));
     }
+    let limit = "exec < plain.bc; ulimit -f 16";
+    let (status, said) = limited(&folder, limit, &["offload", "inspect", "-"]);
+    assert_eq!(status, Some(1), "{said}");
+    let expected = "error: -: cannot copy it to a temporary file: File too large (os error 27)\n\
+        hint: set TMPDIR to a folder with enough space\n";
+    assert_eq!(said, expected);
     // The new file is small; what it contains is not.
     let args = ["offload", "compress", "plain.bc", "-o", "small.bc"];
     let (status, said) = limited(&folder, "ulimit -f 16", &args);

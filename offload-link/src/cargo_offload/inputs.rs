@@ -8,7 +8,7 @@ use std::rc::Rc;
 use offload_formats::escape::terminal;
 
 use super::error::CargoOffloadError;
-use crate::files::{Opened, Reading};
+use crate::files::{self, Opened, Reading};
 use crate::{decompressed, say};
 
 /// Arguments that name input files.
@@ -140,7 +140,7 @@ fn standard_input() -> Result<OpenInput, CargoOffloadError> {
         let text = format!("cannot copy it to a temporary file: {problem}\nhint: {hint}");
         CargoOffloadError::of(name, text)
     };
-    let mut file: File = tempfile::tempfile().map_err(failed)?;
+    let mut file: File = files::temporary().map_err(failed)?;
     let size = io::copy(&mut io::stdin().lock(), &mut file).map_err(failed)?;
     Ok(OpenInput {
         name: name.to_owned(),

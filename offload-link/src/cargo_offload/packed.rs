@@ -9,7 +9,7 @@ use offload_formats::container::inventory::HEAD_SIZE;
 use offload_formats::format::zip::ZipMember;
 
 use crate::decompressed;
-use crate::files::{Opened, Reading};
+use crate::files::{self, Opened, Reading};
 
 /// A member's content in a temporary file without a name.
 pub(super) struct UnpackedMember {
@@ -44,7 +44,7 @@ pub(super) fn unpack_if(
             decompressed::hint()
         )
     })?;
-    let written = tempfile::tempfile().and_then(|mut file| {
+    let written = files::temporary().and_then(|mut file| {
         file.write_all(&head)?;
         Ok(file)
     });

@@ -5,7 +5,7 @@
 //! | `opened.rs`  | a file that stays open or is opened again for each read                |
 //! | `reading.rs` | a file with a cache of its last blocks, for `ReadAt`                   |
 //! | `failure.rs` | reads and temporary files that failed: parsers cannot tell them from a damaged file |
-//! | `scratch.rs` | the temporary file for unpacked data                                    |
+//! | `scratch.rs` | temporary files without names, and that for unpacked data               |
 //! | `thin.rs`    | opens the members of thin archives, with limits                         |
 //! | `copy.rs`    | copies bytes from file to file                                          |
 //! | `new_file.rs` | a new file in the place of an old one                                 |
@@ -28,7 +28,7 @@ pub(crate) use new_file::{NewFile, follow};
 pub(crate) use opened::{Opened, fill};
 pub(crate) use reading::Reading;
 pub(crate) use replacement::Replacement;
-pub(crate) use scratch::{file_of, reading_of, scratch};
+pub(crate) use scratch::{file_of, reading_of, scratch, temporary};
 pub(crate) use thin::{MemberError, Nesting, ThinMember, open_member};
 pub(crate) use write::{
     print_pieces, read_pieces, write_beside, write_pieces, write_pieces_beside,

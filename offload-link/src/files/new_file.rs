@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::replacement::Replacement;
+use super::scratch::temporary;
 use crate::platform;
 use crate::signals::Watch;
 
@@ -57,7 +58,7 @@ impl NewFile {
         let is_special = |found: fs::Metadata| !found.is_file() && !found.is_dir();
         if fs::metadata(path).is_ok_and(is_special) {
             return Ok(Self {
-                content: Content::Apart(tempfile::tempfile()?, path.to_owned()),
+                content: Content::Apart(temporary()?, path.to_owned()),
                 watch,
             });
         }

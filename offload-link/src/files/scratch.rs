@@ -1,4 +1,4 @@
-//! The temporary file for unpacked data: one for any number of contents, without a name.
+//! Temporary files without names, and the one for unpacked data, however many contents.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,10 +15,15 @@ use crate::signals;
 /// Returns a scratch in a temporary file.
 pub(crate) fn scratch() -> Scratch {
     Scratch::new(|| {
-        signals::survive_file_limit();
-        let file = tempfile::tempfile().inspect_err(failure::note_unpacked)?;
+        let file = temporary().inspect_err(failure::note_unpacked)?;
         Ok(Box::new(NotedFile(file.into())))
     })
+}
+
+/// Creates a temporary file without a name. Later writes past the limit on the size of files are errors.
+pub(crate) fn temporary() -> io::Result<File> {
+    signals::survive_file_limit();
+    tempfile::tempfile()
 }
 
 /// Returns the file of a scratch that [`scratch`] made, to copy from it; `None` if nothing was kept.

@@ -10,6 +10,7 @@ use super::copy::{CopyError, copy_range};
 use super::new_file::NewFile;
 use super::opened::Opened;
 use super::reading::Reading;
+use super::scratch::temporary;
 use crate::platform::FileExt;
 
 /// Writes a file that is never incomplete. Links and devices stay what they are, and the mode of a file stays.
@@ -44,7 +45,7 @@ pub(crate) fn write_pieces_beside(
 /// Fails if an input cannot be read, or the output cannot be written.
 pub(crate) fn print_pieces(pieces: &[Piece], inputs: &[PathBuf]) -> io::Result<()> {
     // Nothing is printed if an input cannot be read.
-    let mut file = tempfile::tempfile()?;
+    let mut file = temporary()?;
     write_pieces(&file, pieces, inputs)?;
     file.rewind()?;
     let mut out = io::stdout().lock();

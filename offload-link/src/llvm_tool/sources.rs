@@ -17,7 +17,7 @@ use std::rc::Rc;
 use super::error::LlvmToolError;
 use crate::decompressed;
 use crate::files::{
-    CopyError, MemberError, Opened, Reading, ThinMember, copy_range, open_member, reading_of,
+    self, CopyError, MemberError, Opened, Reading, ThinMember, copy_range, open_member, reading_of,
     scratch,
 };
 use crate::platform::FileExt;
@@ -320,7 +320,7 @@ pub(crate) fn wrong_member(problem: &MemberError, archive: &Path, name: &[u8]) -
 
 /// Copies all bytes of `path` to an unnamed file.
 fn spool(path: &Path, mut from: impl Read, limit: u64) -> Result<File, LlvmToolError> {
-    let mut file = tempfile::tempfile().map_err(|error| unspooled(&error))?;
+    let mut file = files::temporary().map_err(|error| unspooled(&error))?;
     let (mut buffer, mut size) = (vec![0; 1 << 17], 0_u64);
     loop {
         let count = match from.read(&mut buffer) {

@@ -58,7 +58,7 @@ pub(super) fn prune_zip(
         counts: PruneCounts::default(),
         has_images: false,
         left: Vec::new(),
-        spool: tempfile::tempfile().map_err(unwritten)?,
+        spool: files::temporary().map_err(unwritten)?,
         end: 0,
         new: BTreeMap::new(),
     };
@@ -211,7 +211,7 @@ impl ZipPruner<'_> {
         (pruned, contents): (&PrunedFile, &Scratch),
         record: Option<&mut WheelRecord>,
     ) -> Result<(), String> {
-        let made = tempfile::tempfile().map_err(unwritten)?;
+        let made = files::temporary().map_err(unwritten)?;
         let written = old
             .file
             .with(|old| Ok(write_checked(old, range.start, pruned, contents, &made)));

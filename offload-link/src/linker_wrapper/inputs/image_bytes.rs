@@ -23,7 +23,7 @@ use offload_formats::format::pieces::{Piece, PieceSource};
 use offload_formats::format::unpacked::Unpacked;
 
 use crate::decompressed;
-use crate::files::{Opened, Reading, copy_range};
+use crate::files::{self, Opened, Reading, copy_range};
 use crate::linker_wrapper::inputs::blocks::Blocks;
 use crate::platform::FileExt;
 use crate::stamp::Stamp;
@@ -266,7 +266,7 @@ impl ImageBytes {
             return Ok(file);
         }
         disk.take(self.size)?;
-        let mut file = tempfile::tempfile()?;
+        let mut file = files::temporary()?;
         self.unpack(&mut file)?;
         Ok(spooled.get_or_init(|| file))
     }

@@ -5,7 +5,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use crate::files::{Replacement, follow};
+use crate::files::{self, Replacement, follow};
 use crate::llvm_tool::output::{Output, Style};
 use crate::platform;
 use crate::signals::Watch;
@@ -189,7 +189,7 @@ impl OutputPlace {
 impl Apart {
     fn place(target: Option<PathBuf>, identities: Vec<Identity>) -> io::Result<OutputPlace> {
         Ok(OutputPlace::Apart(Self {
-            file: tempfile::tempfile()?,
+            file: files::temporary()?,
             target,
             identities,
         }))
