@@ -112,7 +112,6 @@ impl<'a> Run<'a> {
     /// A build script outlives a Cargo that is killed, and starts no further step. Cargo may start the next one in the same folder:
     /// that waits until the first has ended. Without locks, on other systems than Linux, it does not.
     fn lock(&self) -> Result<Option<ProcessLock>, Error> {
-        fs::create_dir_all(&self.out).map_err(error::io(&self.out))?;
         let lock = ProcessLock::wait(&self.out).ok();
         match self.cargo.has_ended() {
             true => Err(ended_before()),

@@ -11,14 +11,14 @@ pub struct ProcessLock {
 }
 
 impl ProcessLock {
-    /// Waits until no other process has the lock of the file `path`, and takes it.
+    /// Waits until no other process has the lock of the file `path`, and takes it. Creates the folder of the file.
     ///
     /// The lock is a name of an abstract socket: the system frees it when the process ends, so a killed build leaves
     /// no lock behind. (Locks of files need Rust 1.89.) Containers with networks of their own do not see each other.
     ///
     /// # Errors
     ///
-    /// If the system has no such locks.
+    /// If the system has no such locks, or the folder cannot be created.
     #[cfg(target_os = "linux")]
     pub fn wait(path: &Path) -> io::Result<Self> {
         use offload_formats_core::md5::Md5;
@@ -30,13 +30,12 @@ impl ProcessLock {
 
         const PAUSE: Duration = Duration::from_millis(50);
         // Containers with one network may have different files with one path, and one file with different paths.
-        let folder = path.parent().and_then(|folder| folder.metadata().ok());
-        let folder = folder.map_or([0, 0], |folder| [folder.st_dev(), folder.st_ino()]);
-        let name = path
-            .file_name()
-            .filter(|_| folder != [0, 0])
-            .unwrap_or(path.as_os_str());
-        let identity = [format!("{folder:?}").as_bytes(), name.as_bytes()].concat();
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        std::fs::create_dir_all(folder)?;
+        let folder = folder.metadata()?;
+        let folder = format!("{}:{}:", folder.st_dev(), folder.st_ino());
+        let name = path.file_name().unwrap_or_default();
+        let identity = [folder.as_bytes(), name.as_bytes()].concat();
         let name = [b"offload-build\0", &Md5::digest(identity)[..]];
         let address = SocketAddr::from_abstract_name(name.concat())?;
         loop {
