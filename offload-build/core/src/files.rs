@@ -18,7 +18,7 @@ pub fn part(output: &Path) -> PathBuf {
     name.into()
 }
 
-/// Returns a path without `.`, and without `..` behind a name, as Cargo and linkers do, which leave links as they are.
+/// Returns a path without `.`, and without `..` after a name, as Cargo and linkers do, which leave links as they are.
 #[must_use]
 pub fn normalized(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();

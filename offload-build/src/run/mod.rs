@@ -353,7 +353,7 @@ fn clean_artifacts(out: &Path, artifacts: &[&Path]) -> Result<(), Error> {
 fn check_out_dir(out: &Path) -> Result<(), Error> {
     match out.to_string_lossy().contains('\n') {
         true => Err(Error::new(format_args!(
-            "OUT_DIR: {out:?} has a line break, which Cargo takes for the end of what a build script says\n\
+            "OUT_DIR: {out:?} has a line break, which ends a line of the build script's output for Cargo\n\
              hint: name another folder with CARGO_TARGET_DIR, or move the package"
         ))),
         false => Ok(()),
@@ -416,7 +416,7 @@ mod tests {
         let error = check_out_dir(Path::new("/a\nb/out")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "OUT_DIR: \"/a\\nb/out\" has a line break, which Cargo takes for the end of what a build script says\n\
+            "OUT_DIR: \"/a\\nb/out\" has a line break, which ends a line of the build script's output for Cargo\n\
              hint: name another folder with CARGO_TARGET_DIR, or move the package"
         );
     }

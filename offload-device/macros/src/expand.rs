@@ -1,6 +1,6 @@
 //! Expands a kernel for the CPU and for GPUs.
 
-use proc_macro::{Ident, Literal, Span, TokenStream, TokenTree};
+use proc_macro::{Group, Ident, Literal, Span, TokenStream, TokenTree};
 
 use crate::parse::{Kernel, Parameter};
 use crate::template::{fill, fill_across, fill_at};
@@ -131,6 +131,25 @@ fn allow(kernel: &Kernel) -> TokenStream {
     let own = attributes(kernel, "deprecated");
     let own = own.iter().map(|_| fill("#[allow(deprecated)]", &[]));
     lints.chain(own).collect()
+}
+
+/// Returns the attributes for the kernel's body on a GPU, which has another name: a lint that the kernel expects may not occur.
+fn inner_attributes(kernel: &Kernel) -> TokenStream {
+    let all = kernel.attributes.clone().into_iter().map(|token| {
+        let TokenTree::Group(group) = &token else {
+            return token;
+        };
+        let mut words = group.stream().into_iter();
+        match words.next() {
+            Some(first) if first.to_string() == "expect" => {
+                let allow = TokenTree::from(Ident::new("allow", first.span()));
+                let words = std::iter::once(allow).chain(words).collect();
+                Group::new(group.delimiter(), words).into()
+            }
+            _ => token,
+        }
+    });
+    all.collect()
 }
 
 /// Returns an attribute for `run` and `launch`, if one of them has more than 7 arguments: it is an error under `forbid` of the lint.
@@ -276,7 +295,7 @@ fn gpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
         fill(declared, &[("symbol", symbol)])
     });
     let values = [
-        ("attributes", kernel.attributes.clone()),
+        ("attributes", inner_attributes(kernel)),
         ("visibility", kernel.visibility.clone()),
         ("doc", string(&format!("Kernel `{name}`."))),
         ("allow", allow(kernel)),

@@ -48,8 +48,8 @@ use proc_macro::TokenStream;
 /// `#[deprecated]` of the function applies to `run` and `launch`, too, and its `#[allow(…)]` and `#[expect(…)]` to the whole expansion.
 ///
 /// A crate with `#![forbid(unsafe_code)]` can contain safe kernels: the only unsafe code of the expansion is a call in
-/// `launch`, to which lints of the user's crate do not apply. For `dead_code`, `unused` and `warnings` use `deny`, not `forbid`: private
-/// kernels are not dead code, which the expansion must allow.
+/// `launch`, to which lints of the user's crate do not apply. For `dead_code`, `unused` and `warnings` use `deny`, not `forbid`: the
+/// expansion must allow `dead_code` for private kernels. So must it `deprecated` for a kernel with `#[deprecated]`.
 ///
 /// # Expansion for GPUs
 /// The function becomes an entry `extern "gpu-kernel"` with the same name, whose arguments are scalars and raw pointers. Its

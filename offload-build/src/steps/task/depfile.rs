@@ -36,6 +36,8 @@ pub(crate) fn parse(text: &str) -> Vec<String> {
         return paths;
     };
     let mut path = String::new();
+    // As clang ends lines on Windows.
+    let prerequisites = prerequisites.replace("\r\n", "\n");
     let mut chars = prerequisites.chars().peekable();
     let mut end = |path: &mut String| {
         let path = std::mem::take(path);
@@ -59,7 +61,7 @@ pub(crate) fn parse(text: &str) -> Vec<String> {
             }
             // The next line is another rule.
             ('\n', _) => break,
-            (' ' | '\r', _) => end(&mut path),
+            (' ', _) => end(&mut path),
             (char, _) => path.push(char),
         }
     }
@@ -105,6 +107,10 @@ mod tests {
                 "t\ta/k.h",
                 "t\tb.h"
             ]
+        );
+        assert_eq!(
+            parse("k.obj: \\\r\n  C:\\p\\k.cu \\\r\n  k.h\r\n\r\nk.h:\r\n"),
+            ["C:\\p\\k.cu", "k.h"]
         );
         assert_eq!(parse(""), [""; 0]);
         assert_eq!(parse("out: "), [""; 0]);

@@ -66,7 +66,9 @@ impl SymbolHints {
         let place = |(words, _): &&(&str, &str)| output.find(words).unwrap_or(usize::MAX);
         let first = self.others.iter().min_by_key(place);
         if let Some((_, hint)) = first.filter(|(words, _)| has(&[words])) {
-            return (*hint).to_owned();
+            let is_beside = output.contains(ANGLED);
+            let own = "if the header is your own, include it in quotes; if not: ";
+            return if is_beside { own } else { "" }.to_owned() + hint;
         }
         // GCC, of the definition behind the declaration: nvcc writes both as definitions.
         if has(&[OWN_VARIABLE, "previously declared here"]) && !self.redeclared.is_empty() {
@@ -107,10 +109,13 @@ impl SymbolHints {
     }
 }
 
+/// Words of clang for a missing header if the source's folder has a file of that name.
+const ANGLED: &str = "file not found with <angled> include";
+
 /// Returns the output with the usual words for a missing header, where clang writes others because the source's folder has a file of
 /// that name.
 fn usual_words(output: &str) -> String {
-    let line = |line: &str| match line.contains("file not found with <angled> include") {
+    let line = |line: &str| match line.contains(ANGLED) {
         true => line.replace(": error: ", ": fatal error: ") + "\n",
         false => format!("{line}\n"),
     };

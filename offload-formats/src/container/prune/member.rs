@@ -29,11 +29,16 @@ pub(super) fn file<'d, R: ReadAt<'d>>(
             if headers.names.iter().any(|name| name.starts_with(bundles)) {
                 return Err(PruneError::whole(PruneProblem::BundleSections));
             }
-            let mut sections = headers.sections.iter().zip(&headers.names);
-            let library = sections.position(|(section, name)| {
+            let sections = headers.sections.iter().zip(&headers.names).enumerate();
+            let libraries = sections.filter(|(_, (section, name))| {
                 section.has_content() && is_bundled_library(data, name, section.range())
             });
-            if let (Some(index), true) = (library, headers.is_object()) {
+            let mut libraries = libraries.map(|(index, _)| index);
+            if let Some(index) = libraries.next() {
+                // rustc puts one into an object of its own.
+                if libraries.next().is_some() || !headers.is_object() {
+                    return Err(PruneError::whole(PruneProblem::NestedArchive));
+                }
                 let library = prune_library(headers.section(index).range())?;
                 return object::around(data, &headers, index, library);
             }

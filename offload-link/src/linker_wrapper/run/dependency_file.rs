@@ -21,9 +21,10 @@ pub(crate) struct HiddenInputs<'a> {
 }
 
 impl HiddenInputs<'_> {
-    /// Corrects the file at `path`. What is not a regular file of its own stays: standard output may be one.
+    /// Corrects the file at `path`. What is not a regular file of its own stays: standard output may be redirected to one.
     pub(crate) fn correct(&self, path: &Path) -> io::Result<()> {
-        if !path.is_file() || path.starts_with("/dev") {
+        let opened = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"];
+        if !path.is_file() || opened.iter().any(|place| path.starts_with(place)) {
             return Ok(());
         }
         let text = std::fs::read(path)?;
