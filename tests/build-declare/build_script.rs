@@ -124,7 +124,7 @@ fn warns_of_variables_that_nothing_reads() {
             format!("`OFFLOAD_WAVEFRONT_SIZE` {reads}"),
         ]
     );
-    // Without it there is no warning, so Cargo must run the script again.
+    // When the variable is removed, Cargo runs the script again, and the warning goes.
     assert!(
         told.contains("cargo::rerun-if-env-changed=OFFLOAD_TARGTES\n"),
         "{told}"

@@ -283,7 +283,7 @@ fn says_that_a_folder_has_a_header_in_place_of_cudas() {
     package.put("own/cuda.h", "#define VALUE 1\n");
     package.put("own/mine.h", "#include \"cuda.h\"\n");
     let error = package.fails(&mut script);
-    let hint = "\nhint: clang reads a `cuda.h` of a folder in `include` for that of CUDA: set `compiler = \"nvcc\"`, or, if your `cuda.h` is \
+    let hint = "\nhint: clang reads `cuda.h` from a folder of `include` instead of CUDA's: set `compiler = \"nvcc\"`, or, if your `cuda.h` is \
         beside the files that include it, name the folder by `flags = [\"-idirafter\", \"DIR\"]` in place of `include`\n";
     assert!(error.contains(hint), "{error}");
     declare(&package, &keys("flags = [\"-idirafter\", \"own\"]"));

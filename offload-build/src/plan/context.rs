@@ -209,7 +209,7 @@ const FOR_CUDA: &[(&str, &str)] = &[
     OPENMP_HEADER,
     (
         "cuda.h did not define CUDA_VERSION",
-        "clang reads a `cuda.h` of a folder in `include` for that of CUDA: set `compiler = \"nvcc\"`, or, if your `cuda.h` is beside the \
+        "clang reads `cuda.h` from a folder of `include` instead of CUDA's: set `compiler = \"nvcc\"`, or, if your `cuda.h` is beside the \
          files that include it, name the folder by `flags = [\"-idirafter\", \"DIR\"]` in place of `include`",
     ),
     ("kernel launch from __device__ or __global__", LAUNCH_HINT),

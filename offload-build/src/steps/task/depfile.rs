@@ -16,7 +16,8 @@ pub(crate) fn read(path: &Path) -> Result<Vec<String>, (PathBuf, io::Error)> {
     let is_utf8 = std::str::from_utf8(&bytes).is_ok();
     let paths = parse(&String::from_utf8_lossy(&bytes));
     if paths.is_empty() {
-        let problem = "this dependency file names no files";
+        let problem = "this dependency file names no files\n\
+            hint: the compiler, or a launcher in front of it, wrote none; `launcher = \"none\"` compiles without a launcher";
         return Err(in_list(io::Error::other(problem)));
     }
     let replaced = |path: &&String| path.contains(char::REPLACEMENT_CHARACTER);

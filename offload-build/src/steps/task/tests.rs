@@ -121,10 +121,10 @@ fn takes_no_empty_dependency_file_for_one_of_a_compile() {
         let task = bench.task(&format!("cat k.c > k.out.part; printf '{text}' > k.d"));
         let error = task.run(&Digests::default()).unwrap_err().to_string();
         let expected = format!(
-            "{}: this dependency file names no files",
+            "{}: this dependency file names no files\nhint: ",
             bench.0.join("k.d").display()
         );
-        assert_eq!(error, expected);
+        assert!(error.starts_with(&expected), "{error}");
         assert!(!bench.0.join("k.out.key").exists());
     }
 }

@@ -1,5 +1,7 @@
 use super::*;
 
+use crate::container::archive;
+use crate::container::bundled_library::object_around;
 use crate::container::elf::{Elf, ElfSection};
 use crate::format::bundle::{self, BundleImage};
 use crate::format::offload_binary::{
@@ -168,4 +170,23 @@ fn survives_truncations_and_changes() {
             }
         }
     }
+}
+
+#[test]
+fn refuses_an_object_with_several_native_libraries() {
+    let library = archive::write(&[]);
+    let refuses = |count| {
+        let object = object_around(&library, count);
+        let pruned = prune(
+            &object[..],
+            &keep(&["gfx90a"]),
+            LIMIT,
+            &Scratch::in_memory(),
+        );
+        matches!(
+            pruned.err().map(|error| error.problem),
+            Some(PruneProblem::NestedArchive)
+        )
+    };
+    assert!(!refuses(1) && refuses(2));
 }
