@@ -258,6 +258,53 @@ fn finds_openmp_kernels_that_one_target_lacks() {
     assert_eq!(codes(&folder, "lib.so"), [""; 0]);
 }
 
+/// Intel's runtime reads SPIR-V in an ELF file, whose kernels are not listed.
+#[test]
+fn takes_intels_elf_files_of_spirv_for_device_code() {
+    let Some(clang) = tool("llvm19", &["clang-19"]) else {
+        return;
+    };
+    let Some(objcopy) = tool("llvm19", &["llvm-objcopy-19"]) else {
+        return;
+    };
+    let folder = Folder::new();
+    let region = "#pragma omp target map(tofrom: x[0:1])";
+    put(
+        &folder,
+        "a.c",
+        &format!("void a(int *x) {{\n{region}\n  x[0]++;\n}}\n"),
+    );
+    let flags = ["-O1", "-fPIC", "-fopenmp", "-nogpulib", "-c"];
+    let compile = [&flags[..], &["--offload-arch=gfx906", "a.c"]].concat();
+    done(&folder, &clang, &compile);
+    let ours = Path::new(env!("CARGO_BIN_EXE_offload-link"));
+    done(&folder, ours, &["-shared", "a.o", "-o", "lib.so"]);
+    let changed = |image: &str| {
+        let image = format!("--image=file={image},triple=spirv64-intel,arch=,kind=openmp");
+        let packager = Path::new(env!("CARGO_BIN_EXE_offload-packager"));
+        done(&folder, packager, &["-o", "packed", &image]);
+        let update = ["--update-section", ".llvm.offloading=packed"];
+        let update = [&update[..], &["lib.so", "changed.so"]].concat();
+        done(&folder, &objcopy, &update);
+        codes(&folder, "changed.so")
+    };
+    let intel = include_bytes!("../golden/22.1.8/intel-openmp.elf");
+    folder.write("intel.elf", intel);
+    assert_eq!(changed("intel.elf"), [""; 0]);
+    let inspected = text(&cargo_offload(&folder, &["inspect", "changed.so"]).stdout);
+    assert!(
+        inspected.contains("spirv64-intel  openmp  SPIR-V in ELF"),
+        "{inspected}"
+    );
+    let kernels = text(&cargo_offload(&folder, &["inspect", "--kernels", "changed.so"]).stdout);
+    assert!(kernels.contains("SPIR-V in ELF"), "{kernels}");
+    // The file of another processor has no kernels.
+    let mut other = intel.to_vec();
+    other[18] = 62;
+    folder.write("other.elf", other);
+    assert_eq!(changed("other.elf"), ["OFF404"]);
+}
+
 /// A macro that is not defined removes the kernels of `sm_80`.
 const CUDA: &str = "
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900 || defined(WITH_80)

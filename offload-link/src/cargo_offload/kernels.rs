@@ -106,9 +106,9 @@ fn kernels_at<'d, R: ReadAt<'d>>(
         let text = data.read_at(range.start, size);
         return text.map(ptx_kernels).transpose();
     }
-    let is_host = form == Some(ImageForm::HostElf);
+    let lists_none = matches!(form, Some(ImageForm::HostElf | ImageForm::SpirVElf));
     match Magic::at(data, range.clone()) {
-        Magic::Elf if !is_host => kernels_within(data, range).map(Some),
+        Magic::Elf if !lists_none => kernels_within(data, range).map(Some),
         _ => Ok(None),
     }
 }

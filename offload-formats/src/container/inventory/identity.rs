@@ -34,6 +34,8 @@ pub enum ImageForm {
     Bitcode,
     /// SPIR-V.
     SpirV,
+    /// SPIR-V in an ELF file, as Intel's OpenMP runtime reads it.
+    SpirVElf,
     /// A container of images.
     Container,
     /// An archive.
@@ -56,6 +58,7 @@ impl ImageForm {
             Self::LtoIr => "LTO IR",
             Self::Bitcode => "bitcode",
             Self::SpirV => "SPIR-V",
+            Self::SpirVElf => "SPIR-V in ELF",
             Self::Container => "container",
             Self::Archive => "archive",
             Self::Unknown => "unknown",
@@ -73,6 +76,7 @@ impl ImageForm {
             Self::LtoIr => "ltoir",
             Self::Bitcode => ImageKind::BITCODE.extension(),
             Self::SpirV => ImageKind::SPIRV.extension(),
+            Self::SpirVElf => "elf",
             Self::Archive => "a",
             Self::Empty | Self::Container | Self::Unknown => "bin",
         }
@@ -85,6 +89,9 @@ pub(super) struct Identity {
     pub triple: Option<String>,
     pub target_id: Option<String>,
 }
+
+/// Machine of ELF files for Intel's GPUs (the generic ABI's list of machines); the crate `object` does not name it.
+const EM_INTELGT: elf::Machine = elf::Machine(205);
 
 /// First bytes of SPIR-V, in both byte orders.
 const SPIRV: [[u8; 4]; 2] = [[0x03, 0x02, 0x23, 0x07], [0x07, 0x23, 0x02, 0x03]];
@@ -119,7 +126,8 @@ impl Identity {
             | ImageForm::Cubin
             | ImageForm::DeviceObject
             | ImageForm::Ptx
-            | ImageForm::SpirV => true,
+            | ImageForm::SpirV
+            | ImageForm::SpirVElf => true,
             ImageForm::Bitcode => self.triple.as_deref().is_some_and(is_for_gpu),
             _ => false,
         }
@@ -156,6 +164,7 @@ impl Identity {
             }
             elf::EM_AMDGPU => (ImageForm::CodeObject, "amdgcn-amd-amdhsa"),
             elf::EM_CUDA => (ImageForm::Cubin, "nvptx64-nvidia-cuda"),
+            EM_INTELGT => (ImageForm::SpirVElf, "spirv64-intel"),
             _ => return Self::of_form(ImageForm::HostElf),
         };
         Self {

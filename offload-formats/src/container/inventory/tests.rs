@@ -14,6 +14,8 @@ use std::num::NonZeroU64;
 const FATBIN: &[u8] = include_bytes!("../../../../tests/golden/cuda-13.5/two-images.fatbin");
 /// Written by `nvcc` of CUDA 13.5 for `sm_90`.
 const CUBIN: &[u8] = include_bytes!("../../../../tests/golden/cuda-13.5/kernels.cubin");
+/// Registered by `clang-linker-wrapper` of LLVM 22.1.8 for Intel's GPUs.
+const INTEL: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/intel-openmp.elf");
 const PTX: &[u8] = b"// a comment\n.version 8.0\n.target sm_90a\n.address_size 64\n";
 
 fn find(bytes: &[u8]) -> Inventory {
@@ -61,6 +63,8 @@ fn finds_images_without_a_container() {
     );
     let spirv = [&[0x03, 0x02, 0x23, 0x07][..], &[0; 16]].concat();
     assert_eq!(images(&spirv), [(String::new(), Some(ImageForm::SpirV), 0)]);
+    let intel = [("spirv64-intel".to_owned(), Some(ImageForm::SpirVElf), 0)];
+    assert_eq!(images(INTEL), intel);
     for other in [&b"plain text"[..], b"", b"\x7fEL", b"//.version"] {
         assert_eq!(images(other), [], "{other:?}");
     }
