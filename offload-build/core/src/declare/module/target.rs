@@ -12,6 +12,10 @@ use std::path::Path;
 /// The optimization level of device code in every profile: kernels that nobody optimized say nothing about a GPU.
 const OPT_LEVEL: &str = "3";
 
+/// Device code for GPUs that the build does not know, as AMD's `amdgcnspirv` has it.
+const NO_SPIRV: &str =
+    "; SPIR-V is not supported: name processors, or generic ones such as `gfx11-generic`";
+
 /// A target: what images are made for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
@@ -79,6 +83,7 @@ impl Target {
                     "aarch64-unknown-linux-gnu",
                 ];
                 let hint = match spelling::meant(written) {
+                    _ if written.contains("spirv") => NO_SPIRV.to_owned(),
                     Some(meant) => format!("; did you mean `{meant}`?"),
                     None => nearest(written, known),
                 };
@@ -387,6 +392,11 @@ mod tests {
                     "`{written}` is not a valid target: a target has no blanks [OFF503]\nhint: separate targets by commas"
                 )
             );
+        }
+        for written in ["amdgcnspirv", "spirv64-amd-amdhsa"] {
+            let error = error(written);
+            let hint = "; SPIR-V is not supported: name processors, or generic ones such as `gfx11-generic` [OFF503]";
+            assert!(error.ends_with(&format!("{expected}{hint}")), "{error}");
         }
         assert_eq!(
             error("x86-64-pc-linux-gnu"),
