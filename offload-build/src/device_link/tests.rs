@@ -734,6 +734,18 @@ fn says_what_is_missing_where_it_was_searched_and_how_to_get_it() {
         };
         assert!(found.plan().is_ok(), "{name}");
     }
+    // Without the translator, clang's own back end.
+    for (args, links) in [
+        (&["-use-spirv-backend"][..], true),
+        (&["-use-spirv-backend", "-no-use-spirv-backend"], false),
+        (&["-no-use-spirv-backend", "-use-spirv-backend", "-g"], true),
+    ] {
+        let backend = Case {
+            compiler_args: args,
+            ..amd
+        };
+        assert_eq!(backend.plan().is_ok(), links, "{args:?}");
+    }
 }
 
 #[test]

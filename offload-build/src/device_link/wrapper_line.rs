@@ -20,6 +20,8 @@ const LEAVES_BITCODE: u32 = 20;
 const TELLS_PROCESSOR: u32 = 19;
 /// The first release whose clang links AMD images by LTO unasked.
 const LTO_BY_DEFAULT: u32 = 23;
+/// The option of clang 22 by which it writes SPIR-V for AMD itself.
+const BACKEND: &str = "-use-spirv-backend";
 
 impl DeviceLinker<'_> {
     pub(crate) fn wrapper_line(&self, job: &LinkJob, output: &Path) -> Result<Command, NotFound> {
@@ -44,7 +46,9 @@ impl DeviceLinker<'_> {
         if job.kinds.contains(&OffloadKind::SYCL) {
             needed(&self.tools.sycl_linker)?;
         } else if job.is_spirv() && job.triple.as_str().starts_with("spirv64-amd-") {
-            needed(&self.tools.llvm_spirv)?;
+            if !self.writes_spirv_itself() {
+                needed(&self.tools.llvm_spirv)?;
+            }
         } else if job.is_spirv() {
             needed(&self.tools.spirv_link)?;
         }
@@ -208,6 +212,17 @@ impl DeviceLinker<'_> {
         }
         let linker = self.tools.sycl_linker.as_ref().ok()?;
         Some(joined("-B", &linker.parent()?.into()))
+    }
+
+    /// Tells whether clang writes SPIR-V without the translator. The last of the options holds.
+    fn writes_spirv_itself(&self) -> bool {
+        let mut options = self
+            .compiler_args
+            .iter()
+            .rev()
+            .filter_map(|arg| arg.to_str());
+        let last = options.find(|arg| matches!(*arg, BACKEND | "-no-use-spirv-backend"));
+        last == Some(BACKEND)
     }
 
     /// Returns options for links that fail with LLVM's own lines: for CPUs that this machine has no linker for, and
