@@ -1,11 +1,13 @@
 //! The tree of a file's images, and totals.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use anstyle::Style;
 use offload_formats::container::Standing;
-use offload_formats::container::inventory::{ContainerFormat, ImageContainer, PlacedImage};
+use offload_formats::container::inventory::{
+    ContainerFormat, ImageContainer, ImageForm, PlacedImage,
+};
 use offload_formats::escape::terminal;
 use offload_formats::names::OffloadKind;
 
@@ -157,12 +159,22 @@ pub(super) struct Totals {
     targets: BTreeMap<String, (usize, u64)>,
     /// Number of kernels, if they were read.
     kernels: Option<usize>,
+    /// Number of images whose kernels are not listed, and the forms of these.
+    unlisted: (usize, BTreeSet<&'static str>),
 }
 
 impl Totals {
     pub(super) fn add(&mut self, found: &FileImages, kernels: Option<&FileKernels>) {
         if let Some(kernels) = kernels {
             *self.kernels.get_or_insert(0) += kernels.all().count();
+            let images = found.parts.iter().flat_map(|part| part.inventory.images());
+            for (number, placed) in images.enumerate() {
+                if kernels.of(number).is_none() && placed.image.form != Some(ImageForm::Empty) {
+                    let (count, forms) = &mut self.unlisted;
+                    *count += 1;
+                    forms.insert(image_text::form(&placed));
+                }
+            }
         }
         for part in &found.parts {
             for placed in part.inventory.images() {
@@ -197,7 +209,14 @@ impl Totals {
             table.print("  ", out)?;
         }
         if let Some(kernels) = self.kernels {
-            writeln!(out, "{}", text::count(kernels, "kernel"))?;
+            write!(out, "{}", text::count(kernels, "kernel"))?;
+            let (count, forms) = &self.unlisted;
+            if *count > 0 {
+                let forms: Vec<&str> = forms.iter().copied().collect();
+                let images = text::count(*count, "image");
+                write!(out, ", without those of {images} ({})", forms.join(", "))?;
+            }
+            writeln!(out)?;
         }
         if without > 0 {
             let files = text::count(without, "file");
