@@ -893,7 +893,8 @@ fn links_spirv_for_sycl_and_wraps_it_for_openmp() {
         assert_eq!(&images[0][..4], b"\x10\xff\x10\xad", "{name}");
         project.link(name, &["i.o"], |command| {
             let path = std::env::var_os("PATH").unwrap();
-            let folders = std::env::split_paths(&path).chain([project.path("small")]);
+            let folders = [project.path("small")].into_iter();
+            let folders = folders.chain(std::env::split_paths(&path));
             command.env("PATH", std::env::join_paths(folders).unwrap());
         });
         // The bytes that LLVM's tool registers.

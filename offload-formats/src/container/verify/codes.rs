@@ -233,8 +233,8 @@ codes! {
 
     OtherTargets "OFF407" Warning,
     "OpenMP kernels that images for one target lack",
-    "The modules or packages of this program were built for different targets. On a device that only some of them have an image \
-     for, libomptarget 19 ends the program, or starts a kernel of another module.",
+    "The modules or packages of this program were built for different targets. If only some of them have an image for a device, \
+     libomptarget 19 ends the program, or starts a kernel of another module.",
     "Set the same `targets` in all OpenMP modules of the program.";
 }
 
