@@ -35,6 +35,8 @@
 //! the old numbers. Our differences to LLVM: `docs/differences.md#offload-binary`.
 
 mod binary;
+#[cfg(feature = "tools")]
+mod compress;
 mod compressed;
 mod error;
 mod layout;
@@ -48,7 +50,8 @@ use super::bytes::ReadAt;
 
 pub use super::codec::Method;
 pub use binary::{BinaryEntry, CompressedBody, OffloadBinary};
-pub use compressed::{compress, compress_to};
+#[cfg(feature = "tools")]
+pub use compress::{compress, compress_to};
 pub use error::{InflateError, OffloadBinaryError, OffloadBinaryProblem, OffloadBinaryWriteError};
 pub use layout::OffloadBinaryVersion;
 #[cfg(feature = "tools")]

@@ -1,4 +1,6 @@
-use super::super::{NewBinaryEntry, layout, walk};
+use super::super::{
+    NewBinaryEntry, OffloadBinaryVersion, OffloadBinaryWriteError, compress, layout, walk,
+};
 use super::*;
 use crate::format::pieces;
 use crate::names::LlvmRelease;
