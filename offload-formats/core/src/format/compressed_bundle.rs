@@ -26,6 +26,7 @@ mod error;
 mod frames;
 mod header;
 mod read;
+#[cfg(feature = "tools")]
 mod runtimes;
 mod write;
 
@@ -40,6 +41,7 @@ use header::{FixedHeader, Sizes1, Sizes2, Sizes3};
 pub use super::codec::Method;
 pub use error::{CompressedBundleError, CompressedBundleWriteError};
 pub use header::CompressedBundleVersion;
+#[cfg(feature = "tools")]
 pub use runtimes::{HipRuntime, HipRuntimeError};
 pub use write::{CompressedHeader, Compression, compress, compress_to};
 

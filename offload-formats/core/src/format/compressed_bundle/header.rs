@@ -64,6 +64,18 @@ impl CompressedBundleVersion {
         }
     }
 
+    /// Returns the version for a new bundle of `size` bytes whose runtime is unknown: 2, which every release reads that
+    /// reads compressed bundles. Its sizes have 32 bits, so the largest bundles get version 3.
+    #[must_use]
+    pub fn for_any_runtime(size: u64) -> Self {
+        // Incompressible data grow by less than this.
+        let largest = size.saturating_add(size / 128).saturating_add(1024);
+        match u32::try_from(largest) {
+            Ok(_) => Self::V2,
+            Err(_) => Self::V3,
+        }
+    }
+
     pub(super) fn header_size(self) -> u64 {
         let sizes = match self {
             Self::V1 => Sizes1::LEN,
