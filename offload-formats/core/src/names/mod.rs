@@ -26,7 +26,9 @@ pub mod spelling;
 pub mod target_id;
 pub mod triple;
 
-pub use entry_id::{ConflictScope, EntryId, EntryIdError, EntryKind, KindRule, conflict};
+#[cfg(feature = "tools")]
+pub use entry_id::KindRule;
+pub use entry_id::{ConflictScope, EntryId, EntryIdError, EntryKind, conflict};
 pub use image_target::ImageTarget;
 pub use kind::{ImageKind, OffloadKind};
 pub use llvm::LlvmRelease;

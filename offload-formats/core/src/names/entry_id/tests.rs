@@ -211,19 +211,6 @@ fn reads_devices_of_older_releases() {
 }
 
 #[test]
-fn sorts_features_when_canonical() {
-    let id = id("hip-amdgcn-amd-amdhsa-unknown-gfx906:xnack+:sramecc-");
-    let canonical = id.canonical().unwrap().to_string();
-    assert_eq!(canonical, "hip-amdgcn-amd-amdhsa--gfx906:sramecc-:xnack+");
-    let odd = EntryId::parse("hip-amdgcn-amd-amdhsa--gfx906:xnack").unwrap();
-    let message = odd.canonical().unwrap_err().to_string();
-    assert_eq!(
-        message,
-        "feature `xnack` of a target ID must end in `+` or `-`"
-    );
-}
-
-#[test]
 fn rejects_what_is_no_entry_id() {
     let message = |text| EntryId::parse(text).unwrap_err().to_string();
     let shape = "is not an entry ID; expected `<kind>-<triple>[-<target ID>]`";

@@ -1,7 +1,7 @@
 //! Corrections of entry IDs.
 
-use super::words::FIELDS;
-use super::{EntryId, EntryIdError};
+use crate::names::entry_id::words::FIELDS;
+use crate::names::{EntryId, EntryIdError};
 
 impl EntryIdError {
     /// Returns a corrected entry ID, if the correction is known.

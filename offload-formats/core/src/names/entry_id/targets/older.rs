@@ -1,6 +1,6 @@
 //! Parses a target as LLVM 17 to 20 did. Observed with release 19.1.
 
-use super::words::FIELDS;
+use crate::names::entry_id::words::FIELDS;
 use crate::names::target_id::processor;
 use crate::names::{LlvmRelease, Processor};
 
