@@ -42,12 +42,11 @@ pub use plan::Plan;
 #[doc(hidden)]
 pub mod tools {
     pub use crate::check::{CheckError, check, warning_of_ignored};
-    pub use crate::device_link::fatbinary::cuda_fatbinary;
     pub use crate::device_link::{
         DeviceInput, DeviceLinker, LinkJob, LinkOptions, PlannedLink, Way,
     };
     #[cfg(feature = "tools")]
-    pub use crate::device_link::{SourceText, spirv};
+    pub use crate::device_link::{SourceText, fatbinary::cuda_fatbinary, spirv};
     #[cfg(feature = "tools")]
     pub use crate::project::{
         EffectiveKey, FoundTool, GpuCompiler, KeyDescription, KeyForm, ModuleConfig, ModuleOutlook,
@@ -60,9 +59,9 @@ pub mod tools {
     pub use offload_build_core::files::normalized;
     pub use offload_build_core::installed::device_tools::DeviceTools;
     pub use offload_build_core::installed::llvm::Llvm;
-    pub use offload_build_core::process::command::{
-        Command, CommandError, GUARD, Quoted, without_rustc,
-    };
+    #[cfg(feature = "tools")]
+    pub use offload_build_core::process::command::without_rustc;
+    pub use offload_build_core::process::command::{Command, CommandError, GUARD, Quoted};
     pub use offload_build_core::process::jobserver;
     pub use offload_build_core::process::search::{NotFound, Search};
 }

@@ -21,7 +21,7 @@
 //! | feature (all on by default) | adds |
 //! |---------|---------------|
 //! | `zlib`, `zstd` | compressed bundles, offload binaries and images of CUDA (`zstd`; LZ4 needs no feature); without them only their headers can be read |
-//! | `tools` | parts that build scripts do not need: images in Mach-O files, offload binaries as YAML, compressing of offload binaries, `HipRuntime`, writing of text bundles, targets on command lines of bundlers, bundles in object files, objects that embed images, registrations in C, as LLVM IR and for SYCL |
+//! | `tools` | parts that build scripts do not need: images in Mach-O files, offload binaries as YAML, compressing of offload binaries, `HipRuntime`, writing of text bundles, targets on command lines of bundlers, bundles in object files, removal of sections, objects that embed images, registrations in C, as LLVM IR, for SYCL and for HIP objects that register themselves |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod container;

@@ -18,6 +18,7 @@
 //! Specification: `docs/spec/linker-wrapper.md` §3.2–3.6. Differently from LLVM, OpenMP's device runtime joins here and
 //! not at each compile, so that an image has one copy of it.
 
+#[cfg(feature = "tools")]
 pub(crate) mod fatbinary;
 mod job;
 mod linker;

@@ -55,6 +55,7 @@ fn write_escape(f: &mut fmt::Formatter<'_>, c: char) -> fmt::Result {
 /// whole messages that may contain text from a file. Names are escaped by [`terminal`] when they
 /// join a message; this is the last defense before a terminal.
 #[must_use]
+#[cfg(feature = "tools")]
 pub fn terminal_lines(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for (index, line) in text.split('\n').enumerate() {

@@ -19,14 +19,18 @@ mod headers;
 mod image;
 mod listing;
 mod part;
+#[cfg(feature = "tools")]
+mod remove;
 mod rename;
 mod symbols;
 mod write;
 
-pub use edit::{add_sections, remove_sections};
+pub use edit::add_sections;
 pub use error::CoffError;
 pub(super) use listing::{ListedSection, Listing};
 pub use part::CoffSection;
+#[cfg(feature = "tools")]
+pub use remove::remove_sections;
 pub use rename::{NamedSymbol, Object};
 
 /// Lists all sections in the order of their headers.

@@ -31,7 +31,9 @@ mod separate;
 mod symbols;
 mod write;
 
-pub use edit::{ElfRelocation, add_sections, remove_sections};
+#[cfg(feature = "tools")]
+pub use edit::remove_sections;
+pub use edit::{ElfRelocation, add_sections};
 pub(crate) use edit::{REFERENCE_SECTION, add_reference};
 pub use entries::ElfEntrySection;
 pub use error::ElfError;

@@ -167,6 +167,7 @@ pub fn images_within<'d, R: ReadAt<'d>>(
 /// # Errors
 ///
 /// Fails as [`images`] does.
+#[cfg(feature = "tools")]
 pub fn link_inputs<'d, R: ReadAt<'d>>(
     data: R,
     unpacking: &mut Unpacking,

@@ -61,11 +61,15 @@ mod symbols;
 pub mod verify;
 mod view;
 
+#[cfg(feature = "tools")]
+pub use find::link_inputs;
 pub use find::{
     FindError, FindProblem, FoundImage, FoundItem, INFLATE_LIMIT, Standing, find, find_within,
-    images, images_within, link_inputs,
+    images, images_within,
 };
 pub use macho::MachOError;
 #[doc(inline)]
 pub use offload_formats_core::settings::decompression_limit;
-pub use symbols::{SymbolsError, definitions, dynamic_symbols, symbols};
+#[cfg(feature = "tools")]
+pub use symbols::dynamic_symbols;
+pub use symbols::{SymbolsError, definitions, symbols};

@@ -212,6 +212,7 @@ pub fn embed_bundle<'d, R: ReadAt<'d>>(
 /// # Errors
 ///
 /// Fails as [`embed_bundle`] does.
+#[cfg(feature = "tools")]
 pub fn host_part<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Vec<Piece>, ObjectError> {
     let matches = |name: &[u8]| name.starts_with(BUNDLE_SECTION.as_bytes());
     Ok(match writable(data, range.clone())? {

@@ -88,6 +88,7 @@ fn of_elf<'d, R: ReadAt<'d>>(
 /// # Errors
 ///
 /// Fails if the file is damaged.
+#[cfg(feature = "tools")]
 pub fn dynamic_symbols<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,

@@ -10,14 +10,17 @@
 //! Specification: `constructGenerateObjFileFromHIPFatBinary` in
 //! `clang/lib/Driver/ToolChains/HIPUtility.cpp` of LLVM 22.
 
+#[cfg(feature = "tools")]
+mod hip_fat_binary;
+
 use object::{SymbolKind, elf};
 
-use super::elf_host::ElfHost;
-use super::error::{RegistrationError, check_name, in_memory};
-use super::runtime::{self, Runtime};
+use super::error::{RegistrationError, check_name};
 use super::writer::Writer;
 use crate::container::relocatable::SectionId;
-use crate::format::pieces::{Embedded, Piece};
+
+#[cfg(feature = "tools")]
+pub use hip_fat_binary::HipFatBinary;
 
 /// Symbols that objects of the older driver leave undefined. All symbols of a list are at the same
 /// address.
@@ -27,38 +30,6 @@ pub struct HipSymbols<'a> {
     pub fat_binary: &'a [&'a str],
     /// Symbols of the runtime's handle of 8 bytes: `__hip_gpubin_handle_<id>` each.
     pub handle: &'a [&'a str],
-}
-
-/// A fat binary for objects that register themselves; it has no constructor.
-#[derive(Clone, Copy, Debug)]
-pub struct HipFatBinary<'a> {
-    /// A HIP bundle, plain or compressed.
-    pub bytes: Embedded<'a>,
-    /// Symbols of the objects.
-    pub symbols: HipSymbols<'a>,
-}
-
-impl HipFatBinary<'_> {
-    /// Writes the object file.
-    ///
-    /// # Errors
-    ///
-    /// Fails like [`Self::to_pieces`], or if the fat binary is not in memory.
-    pub fn to_object(&self, host: impl Into<ElfHost>) -> Result<Vec<u8>, RegistrationError> {
-        in_memory(&self.to_pieces(host)?)
-    }
-
-    /// Writes the object file in pieces, which copy the inputs of the embedded pieces.
-    ///
-    /// # Errors
-    ///
-    /// Fails if `host` is not supported, or a name is empty or contains a NUL.
-    pub fn to_pieces(&self, host: impl Into<ElfHost>) -> Result<Vec<Piece>, RegistrationError> {
-        let mut writer = Writer::new(host)?;
-        let image = runtime::image(&mut writer, Runtime::Hip, self.bytes)?;
-        self.symbols.define(&mut writer, image)?;
-        writer.finish()
-    }
 }
 
 impl HipSymbols<'_> {

@@ -12,8 +12,8 @@
 //! | [`deferred`]    | images not linked yet, for the last link to find; a stock linker refuses |
 //!
 //! The methods `to_object` write ELF objects, `to_coff` ([`coff`]) COFF objects for Windows
-//! hosts, and `to_host_pieces` those of a [`HostFormat`], for images that are too large for memory. `to_c` writes the same as C, for any host, and `to_ir` as an LLVM module. These two and
-//! [`sycl`] require the feature `tools`.
+//! hosts, and `to_host_pieces` those of a [`HostFormat`], for images that are too large for memory. `to_c` writes the same as C, for any host, and `to_ir` as an LLVM module. These two,
+//! [`sycl`] and [`HipFatBinary`](hip_symbols::HipFatBinary) require the feature `tools`.
 //!
 //! ```
 //! use offload_formats::container::elf::{Elf, Machine};

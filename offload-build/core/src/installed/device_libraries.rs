@@ -81,12 +81,12 @@ pub fn find(
     .collect()
 }
 
-/// Words with which clang begins to say that it does not find the libraries.
-const NOT_FOUND: [&str; 2] = ["cannot find ROCm device library", "cannot find libdevice"];
-
 /// Asks the compiler of a module of HIP or CUDA whether it finds the libraries for `target`, which it links to each source that
 /// uses the SDK. Returns its error if it does not.
+#[cfg(feature = "tools")]
 pub fn sdk_lacks(module: &Module, target: &Target, compiler: &Compiler) -> Option<String> {
+    /// Words with which clang begins to say that it does not find the libraries.
+    const NOT_FOUND: [&str; 2] = ["cannot find ROCm device library", "cannot find libdevice"];
     let question = sdk_question(module, target, compiler)?;
     // Clang 16 succeeds even so. The answer is not kept, because it depends on files.
     let answer = match question.run() {

@@ -327,6 +327,7 @@ fn response_file(args: &[OsString]) -> Vec<u8> {
 /// The value of `LD_LIBRARY_PATH` without the folders of Rust's sysroots: rustc puts its own there, in which an
 /// LLVM of its own release may be.
 #[must_use]
+#[cfg(feature = "tools")]
 pub fn without_rustc(path: &OsStr) -> OsString {
     let is_sysroot = |folder: &PathBuf| {
         folder.iter().any(|part| part == "rustlib") || folder.join("rustlib").is_dir()

@@ -18,9 +18,6 @@ const EM_AMDGPU: u16 = 224;
 /// `e_machine` of NVIDIA's images.
 const EM_CUDA: u16 = 190;
 
-/// `EI_ABIVERSION` of code object version 3.
-const CODE_OBJECT_V3: u8 = 1;
-
 /// Returns bits 0–7 of `e_flags` in code objects for an AMD processor; `None` for unknown processors.
 #[must_use]
 pub fn amd_machine(processor: &str) -> Option<u32> {
@@ -62,7 +59,10 @@ pub fn nvidia_number(flags: u32, abi_version: u8) -> u8 {
 /// `gfx90a:sramecc+:xnack-`; `None` for CPUs, and for unknown GPUs. Letters of NVIDIA's processors, as in `sm_90a`, are
 /// not in the header.
 #[must_use]
+#[cfg(feature = "tools")]
 pub fn target_id_of(machine: u16, flags: u32, abi_version: u8) -> Option<String> {
+    /// `EI_ABIVERSION` of code object version 3.
+    const CODE_OBJECT_V3: u8 = 1;
     let mut target_id = processor_of(machine, flags, abi_version)?;
     if machine == EM_AMDGPU {
         for (feature, v3, v4) in [("sramecc", 9, 10), ("xnack", 8, 8)] {

@@ -140,6 +140,7 @@ impl ImageKind {
 
     /// Returns the kind of files with that extension, without the dot; otherwise [`Self::NONE`].
     #[must_use]
+    #[cfg(feature = "tools")]
     pub fn from_extension(extension: &str) -> Self {
         let row = IMAGE_KINDS.iter().find(|(_, _, known)| *known == extension);
         row.map_or(Self::NONE, |(kind, _, _)| *kind)

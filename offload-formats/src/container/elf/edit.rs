@@ -61,6 +61,7 @@ pub fn add_sections<'d, R: ReadAt<'d>>(
 /// # Errors
 ///
 /// Fails as [`add_sections`] does, and if a kept section needs a removed section or symbol.
+#[cfg(feature = "tools")]
 pub fn remove_sections<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,

@@ -111,6 +111,7 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
     /// # Errors
     ///
     /// Fails if the versions are not inside the file.
+    #[cfg(feature = "tools")]
     pub fn hidden_versions(&self) -> Result<Vec<bool>, ElfError> {
         /// Bit of a version that is not the default.
         const HIDDEN: u16 = 0x8000;

@@ -35,6 +35,7 @@ impl OffloadBinary {
     ///
     /// Fails if the inflated size exceeds `limit`, or the method is not built in. Fails if the data is damaged,
     /// has another size, or is followed by other data.
+    #[cfg(feature = "tools")]
     pub fn inflate<'d, R: ReadAt<'d>>(&self, data: R, limit: u64) -> Result<Vec<u8>, InflateError> {
         self.inflated_size(limit)?;
         let mut bytes = Vec::new();
