@@ -16,7 +16,7 @@
 //! | feature | what it adds |
 //! |---------|---------------|
 //! | `zlib`, `zstd` | compressed bundles, offload binaries and images of CUDA (`zstd`; LZ4 needs no feature); without the feature only their headers are readable |
-//! | `tools` | parts for `offload-link` alone: the feature `tools` of `offload-formats`, device links of SPIR-V and of LLVM IR as text, packages examined without their build scripts |
+//! | `tools` | parts for `offload-link` alone: the feature `tools` of `offload-formats`, device links of SPIR-V, of SYCL and of LLVM IR as text, packages examined without their build scripts |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod builder;

@@ -26,6 +26,8 @@ mod nvptx;
 #[cfg(feature = "tools")]
 pub mod spirv;
 #[cfg(feature = "tools")]
+mod spirv_line;
+#[cfg(feature = "tools")]
 mod text;
 mod wrapper_line;
 

@@ -10,7 +10,6 @@ use crate::device_link::linker::{DeviceLinker, LLD, Way, behind, needed};
 use offload_build_core::compile::device::target_option;
 use offload_build_core::process::command::Command;
 use offload_build_core::process::search::NotFound;
-use offload_formats::names::OffloadKind;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -20,8 +19,6 @@ const LEAVES_BITCODE: u32 = 20;
 const TELLS_PROCESSOR: u32 = 19;
 /// The first release whose clang links AMD images by LTO unasked.
 const LTO_BY_DEFAULT: u32 = 23;
-/// The option of clang 22 by which it writes SPIR-V for AMD itself.
-const BACKEND: &str = "-use-spirv-backend";
 
 impl DeviceLinker<'_> {
     pub(crate) fn wrapper_line(&self, job: &LinkJob, output: &Path) -> Result<Command, NotFound> {
@@ -43,15 +40,8 @@ impl DeviceLinker<'_> {
 
     /// Checks that the programs exist that clang will run: a missing one is reported before anything runs.
     fn check_tools(&self, job: &LinkJob) -> Result<(), NotFound> {
-        if job.kinds.contains(&OffloadKind::SYCL) {
-            needed(&self.tools.sycl_linker)?;
-        } else if job.is_spirv() && job.triple.as_str().starts_with("spirv64-amd-") {
-            if !self.writes_spirv_itself() {
-                needed(&self.tools.llvm_spirv)?;
-            }
-        } else if job.is_spirv() {
-            needed(&self.tools.spirv_link)?;
-        }
+        #[cfg(feature = "tools")]
+        self.check_spirv_tools(job)?;
         if job.triple.is_nvptx() {
             // Run by clang's helper.
             let tools = self.tools;
@@ -161,11 +151,9 @@ impl DeviceLinker<'_> {
         if options.embed_bitcode {
             command = command.arg("-Wl,--lto-emit-llvm");
         }
-        if job.kinds.contains(&OffloadKind::SYCL) {
-            let triple = format!("-triple={}", triple.as_str());
-            let arch = format!("-arch={}", job.processor);
-            command = command.args(["--sycl-link", "-Xlinker", &triple, "-Xlinker", &arch]);
-            command = command.args(self.sycl_folder());
+        #[cfg(feature = "tools")]
+        {
+            command = self.add_sycl(job, command);
         }
         // LLVM 20 to 22 leave this to the driver: others who call the wrapper get PTX of version 4.2
         // (llvm/llvm-project issue 190979).
@@ -203,26 +191,6 @@ impl DeviceLinker<'_> {
     fn links_bitcode_as_it_is(&self, job: &LinkJob) -> bool {
         let options = &self.options;
         options.has_optimized_bitcode && !options.no_lto && job.triple.is_amdgpu()
-    }
-
-    /// clang 22 looks for this linker in `PATH` and not beside itself, where it is.
-    fn sycl_folder(&self) -> Option<OsString> {
-        if self.tools.has_sycl_linker_in_path {
-            return None;
-        }
-        let linker = self.tools.sycl_linker.as_ref().ok()?;
-        Some(joined("-B", &linker.parent()?.into()))
-    }
-
-    /// Tells whether clang writes SPIR-V without the translator. The last of the options holds.
-    fn writes_spirv_itself(&self) -> bool {
-        let mut options = self
-            .compiler_args
-            .iter()
-            .rev()
-            .filter_map(|arg| arg.to_str());
-        let last = options.find(|arg| matches!(*arg, BACKEND | "-no-use-spirv-backend"));
-        last == Some(BACKEND)
     }
 
     /// Returns options for links that fail with LLVM's own lines: for CPUs that this machine has no linker for, and

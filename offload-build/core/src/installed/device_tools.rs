@@ -5,9 +5,10 @@ use crate::installed::answers::Answers;
 use crate::installed::cuda;
 use crate::installed::llvm::Llvm;
 use crate::installed::llvm_tools::LlvmTools;
+#[cfg(feature = "tools")]
+use crate::installed::spirv_tools::SpirvTools;
 use crate::process::command::Command;
-use crate::process::install::Need;
-use crate::process::search::{NotFound, Search, program_in};
+use crate::process::search::{NotFound, Search};
 use offload_formats_core::names::Triple;
 use std::path::{Path, PathBuf};
 
@@ -38,13 +39,8 @@ pub struct DeviceTools {
     /// The newest PTX that both clang and `ptxas` know, 84 for 8.4, where they were asked.
     pub newest_ptx: Option<u32>,
     pub nvlink: Result<PathBuf, NotFound>,
-    pub spirv_link: Result<PathBuf, NotFound>,
-    /// The translator that clang runs for AMD's SPIR-V.
-    pub llvm_spirv: Result<PathBuf, NotFound>,
-    /// The linker of SYCL beside clang.
-    pub sycl_linker: Result<PathBuf, NotFound>,
-    /// True if `PATH`, the only place where clang 22 looks, has the linker of SYCL.
-    pub has_sycl_linker_in_path: bool,
+    #[cfg(feature = "tools")]
+    pub spirv: SpirvTools,
     /// OpenMP's device runtime, as bitcode.
     pub device_runtime: Result<PathBuf, NotFound>,
     /// LLVM's C and math libraries for GPUs, as archives of bitcode; empty if they are not installed.
@@ -72,10 +68,9 @@ impl DeviceTools {
     ) -> Self {
         let beside = |name| no_clang(llvm).and_then(|llvm| llvm.sibling(name));
         let program = |name| no_clang(llvm).and_then(|llvm| llvm.program(name, answers));
-        let in_path = |name: &str| search.program(name);
         let foreign_cpu = foreign_cpu(target.triple, search);
         let needs_lld = target.triple.is_amdgpu() || foreign_cpu.is_some();
-        let lld = beside("ld.lld").or_else(|missing| match in_path("ld.lld") {
+        let lld = beside("ld.lld").or_else(|missing| match search.program("ld.lld") {
             Some(found) => Ok(found),
             None if needs_lld => program("ld.lld"),
             None => Err(missing),
@@ -98,13 +93,8 @@ impl DeviceTools {
             newest_ptx: target.triple.is_nvptx().then(newest_ptx).flatten(),
             ptxas,
             nvlink: search.cuda_program("nvlink"),
-            spirv_link: in_path("spirv-link").ok_or_else(|| {
-                let hint = Need::SpirvTools.install(None);
-                NotFound::new("spirv-link", vec!["PATH".to_owned()], hint)
-            }),
-            llvm_spirv: llvm_spirv(llvm, search),
-            sycl_linker: beside("clang-sycl-linker"),
-            has_sycl_linker_in_path: in_path("clang-sycl-linker").is_some(),
+            #[cfg(feature = "tools")]
+            spirv: SpirvTools::find(no_clang(llvm), search),
             device_runtime: no_clang(llvm)
                 .and_then(|llvm| llvm.device_runtime(target.triple, processor)),
             gpu_libraries: llvm
@@ -135,25 +125,6 @@ impl DeviceTools {
     pub fn llvm(&self) -> Result<&Llvm, NotFound> {
         no_clang(self.llvm.as_ref())
     }
-}
-
-/// Finds the translator where clang does: with the number of its release, without, or in ROCm as `amd-llvm-spirv`; beside
-/// itself, then in `PATH`.
-fn llvm_spirv(llvm: Option<&Llvm>, search: &Search) -> Result<PathBuf, NotFound> {
-    let release = llvm.and_then(Llvm::release);
-    let numbered = release.map(|release| format!("llvm-spirv-{release}"));
-    let others = ["llvm-spirv", "amd-llvm-spirv"].map(str::to_owned);
-    let mut names = numbered.into_iter().chain(others);
-    let beside = |name: &str| {
-        let path = program_in(&llvm?.prefix.join("bin"), name);
-        path.is_file().then_some(path)
-    };
-    let found = names.find_map(|name| beside(&name).or_else(|| search.program(&name)));
-    found.ok_or_else(|| {
-        let searched = vec!["clang's folder".to_owned(), "PATH".to_owned()];
-        let hint = Need::SpirvTranslator.install(release);
-        NotFound::new("llvm-spirv", searched, hint)
-    })
 }
 
 fn no_clang(llvm: Option<&Llvm>) -> Result<&Llvm, NotFound> {

@@ -20,4 +20,6 @@ pub mod rocm;
 pub mod runtimes;
 pub mod rustc;
 pub mod sdk;
+#[cfg(feature = "tools")]
+pub mod spirv_tools;
 pub mod target_folder;

@@ -28,8 +28,10 @@ pub enum Need {
     /// AMD's device libraries alone.
     DeviceLibraries,
     /// `spirv-link`.
+    #[cfg(feature = "tools")]
     SpirvTools,
     /// `llvm-spirv`.
+    #[cfg(feature = "tools")]
     SpirvTranslator,
     /// A rustc for kernels, with the sources of its library.
     Rustc,
@@ -55,7 +57,7 @@ const PACMAN: &str = "Arch";
 const CONDA: &str = "conda-forge";
 const PYPI: &str = "PyPI";
 
-const ROWS: [Package; 15] = [
+const ROWS: &[Package] = &[
     Package {
         need: Need::Clang,
         what: "clang",
@@ -181,6 +183,7 @@ const ROWS: [Package; 15] = [
             (PACMAN, "pacman -S rocm-device-libs"),
         ],
     },
+    #[cfg(feature = "tools")]
     Package {
         need: Need::SpirvTools,
         what: "the tools of SPIR-V",
@@ -191,6 +194,7 @@ const ROWS: [Package; 15] = [
             (CONDA, "conda install spirv-tools"),
         ],
     },
+    #[cfg(feature = "tools")]
     Package {
         need: Need::SpirvTranslator,
         what: "Khronos' translator of LLVM IR to SPIR-V, of clang's release",
