@@ -2,8 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use offload_formats::container::code_object::{join_notes, join_static_names, share_descriptors};
-use offload_formats::container::elf::{Elf, SymbolTable, rename_section, separate_symbols};
+use offload_formats::container::code_object::{
+    CodeObjectError, join_static_names, joined_notes, share_descriptors,
+};
+use offload_formats::container::elf::{Elf, SHT_LLVM_OFFLOADING, SymbolTable, rename_section, separate_symbols};
 use std::collections::BTreeMap;
 use offload_formats::format::pieces;
 
@@ -11,11 +13,11 @@ fuzz_target!(|data: &[u8]| {
     let Ok(elf) = Elf::parse(data, 0..data.len() as u64) else {
         return;
     };
-    for section in elf.offload_sections().into_iter().flatten() {
-        assert_eq!(
-            elf.content(&section).map(|bytes| bytes.len() as u64),
-            Ok(section.size)
-        );
+    for section in elf.sections() {
+        let is_offloading = section.section_type == SHT_LLVM_OFFLOADING;
+        if let (true, Ok(bytes)) = (is_offloading, elf.content(&section)) {
+            assert_eq!(bytes.len() as u64, section.size);
+        }
     }
     for edit in [share_descriptors, join_static_names, join_notes] {
         let mut edited = data.to_vec();
@@ -38,3 +40,12 @@ fuzz_target!(|data: &[u8]| {
         assert!(Elf::parse(&renamed[..], 0..renamed.len() as u64).is_ok());
     }
 });
+
+/// Joins the notes of an image in memory.
+fn join_notes(image: &mut [u8]) -> Result<(), CodeObjectError> {
+    for (offset, bytes) in joined_notes(&*image)? {
+        let start = offset as usize;
+        image[start..start + bytes.len()].copy_from_slice(&bytes);
+    }
+    Ok(())
+}

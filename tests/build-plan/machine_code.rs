@@ -3,7 +3,9 @@
 
 use crate::support;
 
-use offload_formats::container::code_object::{join_notes, join_static_names, share_descriptors};
+use offload_formats::container::code_object::{
+    CodeObjectError, join_static_names, joined_notes, share_descriptors,
+};
 use offload_formats::container::kernels;
 use std::fs;
 use std::path::PathBuf;
@@ -386,6 +388,15 @@ fn linked(package: &Package) -> Option<PathBuf> {
         .args([package.at("one.o"), package.at("two.o")]);
     run(command.arg("-o").arg(package.at("linked")));
     Some(package.at("linked"))
+}
+
+/// Joins the notes of an image in memory.
+fn join_notes(image: &mut [u8]) -> Result<(), CodeObjectError> {
+    for (offset, bytes) in joined_notes(&*image)? {
+        let start = usize::try_from(offset).unwrap();
+        image[start..start + bytes.len()].copy_from_slice(&bytes);
+    }
+    Ok(())
 }
 
 #[test]

@@ -9,7 +9,8 @@ use std::process::Command;
 use offload_formats::container::archive::{Archive, NewMember, write};
 use offload_formats::container::bundled::Unpacking;
 use offload_formats::container::elf::{
-    Binding, Elf, Machine, SymbolPlace, SymbolTable, offload_sections, rename_section,
+    Binding, Elf, ElfSection, Machine, SHT_LLVM_OFFLOADING, SymbolPlace, SymbolTable,
+    rename_section,
 };
 use offload_formats::container::embed::elf_object;
 use offload_formats::container::{INFLATE_LIMIT, Standing, images, link_inputs};
@@ -122,10 +123,11 @@ fn reads_what_relocatable_links_make() {
         }
         folder.run(&linker, ["-r", "-o", "ab.o", "a.o", "b.o"]);
         let linked = folder.read("ab.o");
-        let sections = offload_sections(&linked[..], 0..linked.len() as u64).unwrap();
-        let [section] = sections[..] else {
-            panic!("{sections:?}")
-        };
+        let elf = Elf::parse(&linked[..], 0..linked.len() as u64).unwrap();
+        let mut sections = elf.sections();
+        let is_offloading = |section: &ElfSection| section.section_type == SHT_LLVM_OFFLOADING;
+        let section = sections.find(is_offloading).unwrap();
+        assert_eq!(sections.find(is_offloading), None);
         assert!(section.excluded() && !section.allocated());
         assert_eq!(
             arches(&linked),

@@ -61,7 +61,9 @@ fn expect(file: &Path, section: &str, letters: &str) -> FoundBundles {
             AnyBundle::Plain(bundle) => (fs::read(file).unwrap(), bundle.clone()),
             AnyBundle::Compressed(bundle) => {
                 let inner = bundle.contents(&data).unwrap().unwrap();
-                (bundle.decompress(&data, 1 << 20).unwrap(), inner)
+                let mut all = Vec::new();
+                bundle.decompress_to(&data, &mut all).unwrap();
+                (all, inner)
             }
         };
         let ids: Vec<&str> = inner

@@ -82,12 +82,9 @@ fn explain(theirs: &Outcome, ours: &Outcome, keys: &mut Vec<Key>) -> bool {
 fn same_uncompressed(theirs: &[u8], ours: &[u8], keys: &mut Vec<Key>) -> bool {
     let open = |bytes: &[u8]| {
         let parsed = CompressedBundle::parse(bytes, 0, bytes.len() as u64).ok()?;
-        let version = parsed.version;
-        Some((
-            version,
-            parsed.method,
-            parsed.decompress(bytes, u64::MAX).ok()?,
-        ))
+        let mut bundle = Vec::new();
+        parsed.decompress_to(bytes, &mut bundle).ok()?;
+        Some((parsed.version, parsed.method, bundle))
     };
     let (theirs, ours) = (open(theirs), open(ours));
     keys.push(Key::Compressed);

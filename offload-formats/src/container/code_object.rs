@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | [`share_descriptors`] | Several objects define a kernel of a header. The linker keeps one of the groups, but descriptors are in no group and clash. | makes descriptors weak in each object |
 //! | [`join_static_names`] | clang names a `static` variable twice, if kernels use it before the host does. | gives the uses the definition's name in each object |
-//! | [`join_notes`] | Each object has a note with its kernels' metadata. | joins the image's notes in one note |
+//! | [`joined_notes`] | Each object has a note with its kernels' metadata. | joins the image's notes in one note |
 //!
 //! `ld.lld` concatenates notes, and LLVM's readers accept all of them. So does AMD's comgr, which describes kernels to the
 //! HIP runtime, unless two notes have formats of `printf`: then it drops the second and its kernels (comgr 2.4 and 3.0).
@@ -16,7 +16,7 @@ mod static_names;
 mod symbols;
 
 pub use descriptors::share_descriptors;
-pub use notes::{join_notes, joined_notes};
+pub use notes::joined_notes;
 pub use static_names::join_static_names;
 
 use std::fmt;

@@ -237,19 +237,6 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
         }
     }
 
-    /// Lists the sections of offload binaries in the order of their headers.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a section is not inside the file.
-    pub fn offload_sections(&self) -> Result<Vec<ElfSection>, ElfError> {
-        let sections = self.sections();
-        let sections = sections.filter(|section| section.section_type == SHT_LLVM_OFFLOADING);
-        sections
-            .map(|section| self.check(&section).map(|_| section))
-            .collect()
-    }
-
     /// Returns the range of a section's content from the start of the file that contains the ELF file.
     ///
     /// # Errors
@@ -374,18 +361,6 @@ impl<'d, R: ReadAt<'d>> Elf<'d, R> {
         let section = section.map(|section| ElfSection { index, ..section });
         section.ok_or(ElfError::SectionIndex { index, count })
     }
-}
-
-/// Lists the sections of offload binaries of the ELF file that a range of `data` consists of.
-///
-/// # Errors
-///
-/// Fails if the range is not an ELF file, or its headers or one of those sections are not inside the range.
-pub fn offload_sections<'d, R: ReadAt<'d>>(
-    data: R,
-    range: Range<u64>,
-) -> Result<Vec<ElfSection>, ElfError> {
-    Elf::parse(data, range)?.offload_sections()
 }
 
 impl ElfSection {

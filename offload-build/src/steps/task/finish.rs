@@ -16,7 +16,7 @@ pub(crate) enum Finish {
     None,
     /// Edits an object with AMD's machine code: [`code_object::share_descriptors`], [`code_object::join_static_names`].
     MachineCode,
-    /// Edits an image linked of such objects: [`code_object::join_notes`].
+    /// Edits an image linked of such objects: [`code_object::joined_notes`].
     JoinNotes,
     /// Renames the kernels of an OpenMP host object or image: they get names of their module, which this number stands
     /// for.

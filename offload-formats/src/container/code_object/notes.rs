@@ -25,29 +25,13 @@ const SH_SIZE: u64 = 0x20;
 const P_FILESZ: u64 = 0x20;
 const P_MEMSZ: u64 = 0x28;
 
-/// Replaces all notes `NT_AMDGPU_METADATA` by one note in their place. It contains common values once, so it is shorter,
-/// and nothing else moves. If several objects define a kernel, the first one is described: the linker keeps it.
+/// Returns changes of a code object, new bytes by their offsets, that replace all notes `NT_AMDGPU_METADATA` by one note in
+/// their place. It contains common values once, so it is shorter, and nothing else moves. If several objects define a
+/// kernel, the first one is described: the linker keeps it. Reads headers and notes.
 ///
 /// # Errors
 ///
 /// Fails if `image` is not a linked code object, or the notes cannot be read or have different values.
-// Compiled where it is called, with all that it reads a slice by: build scripts call none of it.
-#[inline]
-pub fn join_notes(image: &mut [u8]) -> Result<(), CodeObjectError> {
-    for (offset, bytes) in joined_notes(&*image)? {
-        let place = usize::try_from(offset).ok();
-        let place = place.and_then(|start| image.get_mut(start..start.checked_add(bytes.len())?));
-        let place = place.ok_or(CodeObjectError::Layout)?;
-        place.copy_from_slice(&bytes);
-    }
-    Ok(())
-}
-
-/// Returns the changes that [`join_notes`] makes: new bytes of the image, by their offsets. Reads headers and notes.
-///
-/// # Errors
-///
-/// Fails as [`join_notes`] does.
 pub fn joined_notes<'d, R: ReadAt<'d>>(
     image: R,
 ) -> Result<BTreeMap<u64, Vec<u8>>, CodeObjectError> {

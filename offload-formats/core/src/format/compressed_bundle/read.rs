@@ -160,30 +160,11 @@ impl CompressedBundle {
         self.extract_from(self.stream(data), range, out)
     }
 
-    /// Decompresses the bundle into memory.
-    ///
-    /// # Errors
-    ///
-    /// Fails as [`Self::decompress_to`] does, and if the uncompressed size exceeds `limit`.
-    pub fn decompress<'d, R: ReadAt<'d>>(
-        &self,
-        data: R,
-        limit: u64,
-    ) -> Result<Vec<u8>, CompressedBundleError> {
-        let claimed = self.uncompressed_size;
-        if claimed > limit {
-            return Err(CompressedBundleError::Limit { claimed, limit });
-        }
-        let mut bundle = Vec::new();
-        self.decompress_to(data, &mut bundle)?;
-        Ok(bundle)
-    }
-
     /// Decompresses the bundle into `scratch`.
     ///
     /// # Errors
     ///
-    /// Those of [`Self::decompress`].
+    /// Fails as [`Self::decompress_to`] does, and if the uncompressed size exceeds `limit` or `scratch` fails.
     pub fn unpack<'d, R: ReadAt<'d>>(
         &self,
         data: R,
