@@ -2,13 +2,13 @@
 
 use crate::inputs::libraries::Libraries;
 use crate::out_dir::module_folder;
-use crate::plan::code_options;
+use crate::plan::{code_options, compile_hints};
 use crate::steps::image_library::ImageLibrary;
 use crate::steps::kernel_headers;
-use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
+use crate::steps::task::finish::Finish;
 use offload_build_core::compile::architectures::{self, ARCHITECTURES};
-use offload_build_core::compile::clang::{self, Clang, Compile, MANAGED, Part};
+use offload_build_core::compile::clang::{self, Clang, Compile, Part};
 use offload_build_core::declare::family::Family;
 use offload_build_core::declare::language::{ImageSources, Language};
 use offload_build_core::declare::module::{Flags, Module, Target};
@@ -26,245 +26,6 @@ use offload_formats::escape::Colors;
 use offload_formats::md5::{self, Md5};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-
-pub(crate) const LAUNCH_HINT: &str = "kernels that launch kernels need NVIDIA's compiler and linker: set `compiler = \"nvcc\"` and \
-    `rdc = true`";
-
-pub(crate) const RUNTIME_HINT: &str = "kernels that launch kernels need CUDA's device runtime: install it with the toolkit's installer, or \
-    copy `libcudadevrt.a` of PyPI's `nvidia-cuda-runtime` (CUDA 12: `nvidia-cuda-runtime-cu12`) to the toolkit's `lib64`";
-
-/// The hint for a header of CUDA's libraries for C++, which CUDA's own headers include, too.
-const CCCL: &str = "this header is part of CCCL, which some installations of CUDA lack: install it with the toolkit's \
-    installer, or copy the headers of PyPI's `nvidia-cuda-cccl` (CUDA 12: `nvidia-cuda-cccl-cu12`) to the toolkit's `include`";
-
-/// The hint for a header of a library that CUDA's toolkit contains and its single parts lack.
-const CUDA_LIBRARY: &str = "this header is part of a library of CUDA: install it with the toolkit's installer, or add the folder \
-    `include` of its wheel from PyPI (such as `nvidia-cublas`, for CUDA 12 `nvidia-cublas-cu12`) to `include`";
-
-/// The hint for a header of CUDA's toolkit that has a package of its own.
-const CUDA_PART: &str = "this header is a part of CUDA's toolkit that some installations lack: install it with the toolkit's installer \
-    (packages of NVIDIA: `cuda-profiler-api-…`, `cuda-nvtx-…`, `cuda-nvrtc-dev-…`), or add the folder `include` of its wheel from PyPI \
-    (`nvidia-cuda-profiler-api`, `nvidia-nvtx`, `nvidia-cuda-nvrtc`; for CUDA 12 with `-cu12`) to `include`";
-
-/// The hint for a header of a library that NVIDIA publishes beside CUDA's toolkit.
-const NVIDIA_LIBRARY: &str = "this header is part of a library that CUDA's toolkit lacks: install it, and add its folder of headers to \
-    `include`, as the folder `include` of its wheel from PyPI (such as `nvidia-nccl-cu13`)";
-
-/// The hint for a header of a library that has a package of its own beside HIP's.
-const ROCM_LIBRARY: &str = "this header is part of a library of ROCm: install its development package (Debian, Ubuntu: `apt install \
-    libhipblas-dev`; Fedora: `dnf install hipblas-devel`; other libraries likewise), or add its folder to `include`";
-
-/// The hint for the header of OpenMP's runtime, of which each release of clang has its own.
-const OPENMP_HEADER: (&str, &str) = (
-    "fatal error: 'omp.h'",
-    "this header belongs to the OpenMP runtime of this clang's release, which is a package of its own (Debian, Ubuntu: `apt install \
-     libomp-22-dev` for clang 22; Fedora: `dnf install libomp-devel`): install it, or name a clang that has it with `compiler`",
-);
-
-/// Hints for instructions and arguments of newer PTX than images are made of.
-const NEWER_PTX: &str = "images are made of the newest PTX that both clang and ptxas know (clang 16 writes 7.8, clang 19 writes 8.5, \
-    clang 22 writes 9.0): install a newer clang, or set `compiler = \"nvcc\"`";
-pub(crate) const PTX_VERSION: (&str, &str) = ("requires PTX ISA .version", NEWER_PTX);
-pub(crate) const PARAMETER_SPACE: (&str, &str) = ("uses too much parameter space", NEWER_PTX);
-
-/// ptxas's message about `%%`, and the hint. nvcc runs ptxas in its compiles, clang's modules in device links.
-pub(crate) const ASM_WITHOUT_OPERANDS: (&str, &str) = (
-    "Parsing error near '%'",
-    "in an `asm` without operands a register has a single `%`",
-);
-
-/// The hint for a dependent type without the keyword.
-const TYPENAME: &str = "nvcc accepts the type `T::Other` without the keyword: set `compiler = \"nvcc\"`, or write `typename T::Other`, \
-    which both accept";
-
-/// The hint for a device variable that is declared `extern`.
-const EXTERN_VARIABLE: &str = "with `rdc = false` nvcc makes a variable of its own for each source that declares one `extern`: if it is a \
-    `__device__` or `__constant__` variable of another source, set `rdc = true`, as cc does for several sources";
-
-/// The hint for a call of a dependent template, which clang reads as two comparisons.
-const TEMPLATE: &str = "nvcc accepts `T::cast<n>(x)` where `T` is dependent: set `compiler = \"nvcc\"`, or write \
-    `T::template cast<n>(x)`, which both accept";
-
-/// The hint for a dependent template with types as arguments. nvcc requires the keyword in calls, and not in names of types.
-const TEMPLATE_OF_TYPES: &str = "write `T::template cast<int>(x)` or `t.template cast<int>(x)` for a call, and \
-    `typename T::template Other<int>` for a type, where `T` is dependent: nvcc accepts these, too, and the type without the keyword";
-/// The hint for nvcc's message about a call without the keyword, which other mistakes also cause.
-const TEMPLATE_IN_CALLS: &str = "if it is in a call such as `T::cast<int>(x)` or `t.cast<int>(x)`, where `T` is dependent, write \
-    `T::template cast<int>(x)` or `t.template cast<int>(x)`";
-
-const OWN_HINT: &str = "with `rdc = false` a source has only the device functions that are in it and in its headers; \
-    if another source of the module defines the function, set `rdc = true`, else define or include it";
-const ONLY_HINT: &str = "with `rdc = false` a source has only the device functions that are in it and in its headers: check the name and the \
-    arguments of the call, or include the definition";
-
-/// clang gives such an array another type where it is defined, and does not find the one of its declaration again.
-const INITIAL_HINT: &str = "clang fails for some arrays with fewer initial values than elements that are declared before they are \
-    defined: give each element a value (`{[0 ... 15] = 0}`), or none";
-const FOR_OPENMP: &[(&str, &str)] = &[
-    UNSUPPORTED_CALL,
-    // Of clang 19 and 22.
-    ("Offloading entry for declare target variable", INITIAL_HINT),
-    ("offloading entry for declare target variable", INITIAL_HINT),
-    OPENMP_HEADER,
-];
-
-/// The hint for a source without a header of HIP.
-const NAMES_OF_HIP: &str = "a header declares HIP's names: include `<hip/hip_runtime.h>` of ROCm, or `<offload/gpu.h>`, which needs no \
-    ROCm";
-
-/// Hints for headers that are missing.
-const FOR_HIP: &[(&str, &str)] = &[
-    UNSUPPORTED_CALL,
-    ("use of undeclared identifier 'threadIdx'", NAMES_OF_HIP),
-    ("use of undeclared identifier 'blockIdx'", NAMES_OF_HIP),
-    ("fatal error: 'hipblas", ROCM_LIBRARY),
-    ("fatal error: 'rocblas", ROCM_LIBRARY),
-    ("fatal error: 'hipcub/", ROCM_LIBRARY),
-    ("fatal error: 'rocprim/", ROCM_LIBRARY),
-    ("fatal error: 'thrust/", ROCM_LIBRARY),
-    ("fatal error: 'hiprand", ROCM_LIBRARY),
-    ("fatal error: 'rocrand", ROCM_LIBRARY),
-    ("fatal error: 'hipfft", ROCM_LIBRARY),
-    ("fatal error: 'hipsparse", ROCM_LIBRARY),
-    ("fatal error: 'rocwmma/", ROCM_LIBRARY),
-    ("fatal error: 'rccl", ROCM_LIBRARY),
-    OPENMP_HEADER,
-];
-
-/// The hint for a processor that this release of CUDA does not know.
-const OTHER_CUDA: &str = "each release of CUDA has its processors: CUDA 13 begins with sm_75, and new processors need a newer one; CUDA_PATH \
-    names another toolkit, and `targets` lists the processors";
-pub(crate) const UNKNOWN_TO_PTXAS: (&str, &str) =
-    ("is not defined for option 'gpu-name'", OTHER_CUDA);
-
-/// The hint for code that LLVM compiles to a call of a function that GPUs lack: its back end stops with a stack dump.
-pub(crate) const UNSUPPORTED_CALL: (&str, &str) = (
-    "unsupported library call operation",
-    "LLVM has no such operation for GPUs, such as arithmetic of 128-bit floats (`f128`) and conversions between floats and 128-bit integers: \
-        use 64-bit floats and integers",
-);
-
-/// The hint for atomic loads and stores that order memory, for the oldest processors: the back end stops with a stack dump.
-pub(crate) const ATOMIC_OF_OLD_PTX: (&str, &str) = (
-    "PTX does not support \"atomic\" for orderings different than",
-    "LLVM has them from `sm_70` on: use a relaxed operation with a fence before or after it, or another target",
-);
-
-/// The hint for fences of one thread, which the back end for NVIDIA GPUs does not have: it stops with a stack dump.
-pub(crate) const FENCE_OF_THREAD: (&str, &str) = (
-    "Unsupported scope \"Thread\"",
-    "LLVM has no `compiler_fence` (C++: `std::atomic_signal_fence`) for NVIDIA GPUs: remove it, or write `fence`",
-);
-
-/// Hints for headers that are missing, and for sources and flags that were written for nvcc.
-const FOR_CUDA: &[(&str, &str)] = &[
-    UNSUPPORTED_CALL,
-    ATOMIC_OF_OLD_PTX,
-    FENCE_OF_THREAD,
-    (
-        "no template named 'function' in namespace 'std'",
-        "clang does not include `<functional>` and `<utility>`, as nvcc does with `--expt-extended-lambda`: include them in the source",
-    ),
-    (
-        MANAGED,
-        "clang has no `__managed__` variables for CUDA: host and device would each have one of their own. Set `compiler = \"nvcc\"`",
-    ),
-    ("Unsupported gpu architecture", OTHER_CUDA),
-    // nvcc before CUDA 13, for `-arch`.
-    ("is not defined for option 'gpu-architecture'", OTHER_CUDA),
-    (
-        "unsupported GNU version",
-        "name an older compiler of the host that this nvcc supports in NVCC_CCBIN, or with `flags = [\"-ccbin=g++-11\"]`",
-    ),
-    ("fatal error: nv/target", CCCL),
-    ("fatal error: 'nv/target'", CCCL),
-    ("fatal error: cuda/", CCCL),
-    ("fatal error: 'cuda/", CCCL),
-    ("fatal error: cccl/", CCCL),
-    ("fatal error: 'cccl/", CCCL),
-    ("fatal error: cub/", CCCL),
-    ("fatal error: 'cub/", CCCL),
-    ("fatal error: thrust/", CCCL),
-    ("fatal error: 'thrust/", CCCL),
-    ("fatal error: cublas", CUDA_LIBRARY),
-    ("fatal error: 'cublas", CUDA_LIBRARY),
-    ("fatal error: curand", CUDA_LIBRARY),
-    ("fatal error: 'curand", CUDA_LIBRARY),
-    ("fatal error: cufft", CUDA_LIBRARY),
-    ("fatal error: 'cufft", CUDA_LIBRARY),
-    ("fatal error: cusparse", CUDA_LIBRARY),
-    ("fatal error: 'cusparse", CUDA_LIBRARY),
-    ("fatal error: cusolver", CUDA_LIBRARY),
-    ("fatal error: 'cusolver", CUDA_LIBRARY),
-    ("fatal error: cuda_profiler_api.h", CUDA_PART),
-    ("fatal error: 'cuda_profiler_api.h", CUDA_PART),
-    ("fatal error: nvtx3/", CUDA_PART),
-    ("fatal error: 'nvtx3/", CUDA_PART),
-    ("fatal error: nvrtc.h", CUDA_PART),
-    ("fatal error: 'nvrtc.h", CUDA_PART),
-    ("fatal error: nccl", NVIDIA_LIBRARY),
-    ("fatal error: 'nccl", NVIDIA_LIBRARY),
-    ("fatal error: cudnn", NVIDIA_LIBRARY),
-    ("fatal error: 'cudnn", NVIDIA_LIBRARY),
-    OPENMP_HEADER,
-    (
-        "cuda.h did not define CUDA_VERSION",
-        "clang reads `cuda.h` from a folder of `include` instead of CUDA's: set `compiler = \"nvcc\"`, or, if your `cuda.h` is beside the \
-         files that include it, name the folder by `flags = [\"-idirafter\", \"DIR\"]` in place of `include`",
-    ),
-    ("kernel launch from __device__ or __global__", LAUNCH_HINT),
-    (
-        "call to __device__ function from __host__ function",
-        "nvcc accepts such calls: set `compiler = \"nvcc\"` for a module of these sources, or put the host function into \
-         `#ifndef __CUDA_ARCH__`",
-    ),
-    (
-        "call to __host__ function from __",
-        "nvcc does not compile kernels for the host: set `compiler = \"nvcc\"` for a module of these sources, or declare the \
-         function `__host__ __device__`",
-    ),
-    (
-        "invalid % escape in inline assembly string",
-        "nvcc accepts a single `%` in front of registers: set `compiler = \"nvcc\"`, or write `%%` in each `asm` with operands, which \
-         both accept",
-    ),
-    ASM_WITHOUT_OPERANDS,
-    (
-        "default argument references parameter",
-        "nvcc takes a parameter's own name in its default argument for the variable outside: set `compiler = \"nvcc\"`, or give the \
-         parameter another name",
-    ),
-    ("missing 'typename' prior to dependent type name", TYPENAME),
-    ("did you forget 'typename'?", TYPENAME),
-    (
-        "overloaded operator '=' is ambiguous",
-        "nvcc accepts `x = {}` where several assignments fit, as for `half2`: set `compiler = \"nvcc\"`, or write `x = half2{}`, \
-         which both accept",
-    ),
-    ("missing 'template' keyword prior to dependent", TEMPLATE),
-    (
-        "reference to overloaded function could not be resolved",
-        TEMPLATE,
-    ),
-    ("use 'template' keyword to treat", TEMPLATE_OF_TYPES),
-    (
-        "Unsupported Toolkit for SM",
-        "CUTLASS asks for the toolkit's release, which clang does not define: `define = { __CUDACC_VER_MAJOR__ = 13, \
-         __CUDACC_VER_MINOR__ = 5 }` for CUDA 13.5, or set `compiler = \"nvcc\"`",
-    ),
-    (
-        "deduction guides may only be annotated",
-        "clang does not read CCCL 3.1 to 3.3: set `compiler = \"nvcc\"`, or add the folder `include/cccl` of another release, such as \
-         that of PyPI's newest `nvidia-cuda-cccl`, to `include`",
-    ),
-    (
-        "unknown argument",
-        "clang compiles this module, so `flags` are its options: for those of nvcc set `compiler = \"nvcc\"`",
-    ),
-    // nvcc takes a parameter's type for an error, too, if another type of the function is undefined.
-    ("\" is undefined", ""),
-    ("type name is not allowed", TEMPLATE_IN_CALLS),
-];
 
 /// Values that the plan of a module is made from, besides the module.
 pub(crate) struct Context<'a> {
@@ -323,14 +84,6 @@ impl<'a> Side<'a> {
             Self::Host(what_for) => (&module.own, what_for),
             Self::Device(target) => (&target.own, target.written.as_str()),
         }
-    }
-}
-
-/// Returns the hint for functions that no source defines for itself, if each has only its own.
-pub(crate) fn own_hint(module: &Module) -> &'static str {
-    match module.sources.len() {
-        1 => ONLY_HINT,
-        _ => OWN_HINT,
     }
 }
 
@@ -422,7 +175,7 @@ impl Context<'_> {
             // LLVM IR includes nothing, and clang writes no dependencies of it.
             depfile: (!is_ir).then(|| clang::depfile(output)),
             finish: self.finish(module, side),
-            hints: self.hints(module),
+            hints: compile_hints::of(module, self.compiler.family),
             ..self.task(output)
         }
     }
@@ -462,27 +215,6 @@ impl Context<'_> {
             inputs.extend(linked.flat_map(|(_, files)| files.clone()));
         }
         inputs
-    }
-
-    /// Returns the hints for compiles that fail.
-    fn hints(&self, module: &Module) -> SymbolHints {
-        SymbolHints {
-            others: match module.language {
-                Language::Cuda => FOR_CUDA,
-                Language::Hip => FOR_HIP,
-                Language::OpenMp => FOR_OPENMP,
-                _ => &[],
-            },
-            ..match self.compiler.family {
-                // Its compiles run ptxas, which reports undefined functions.
-                Family::Nvcc if !module.rdc => SymbolHints {
-                    undefined: own_hint(module),
-                    redeclared: EXTERN_VARIABLE,
-                    ..SymbolHints::default()
-                },
-                _ => SymbolHints::default(),
-            }
-        }
     }
 
     /// Returns what is left to do to a compiled file.
@@ -662,24 +394,6 @@ mod tests {
         assert_ne!(one, two);
         let wide = name(&"ä/".repeat(200));
         assert!(wide.len() <= 161, "{wide}");
-    }
-
-    /// Messages of clang 22. The second one is about a source whose folder has a file of that name.
-    #[test]
-    fn says_which_package_has_the_header_of_openmp() {
-        for others in [FOR_CUDA, FOR_HIP, FOR_OPENMP] {
-            let hints = SymbolHints {
-                others,
-                ..SymbolHints::default()
-            };
-            for message in [
-                "/p/k.cu:1:10: fatal error: 'omp.h' file not found\n",
-                "/p/k.cu:1:10: error: 'omp.h' file not found with <angled> include; use \"quotes\" instead\n",
-            ] {
-                let hint = hints.of(message);
-                assert!(hint.contains("`apt install libomp-22-dev`"), "{hint}");
-            }
-        }
     }
 
     #[test]

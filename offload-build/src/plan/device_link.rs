@@ -3,10 +3,11 @@
 use crate::device_link::{DeviceInput, DeviceLinker, LinkJob, LinkOptions, Way};
 use crate::generate::SourceName;
 use crate::plan::code_options::CodeOptions;
-use crate::plan::context::{
-    ASM_WITHOUT_OPERANDS, ATOMIC_OF_OLD_PTX, Context, FENCE_OF_THREAD, LAUNCH_HINT,
-    PARAMETER_SPACE, PTX_VERSION, RUNTIME_HINT, UNKNOWN_TO_PTXAS, UNSUPPORTED_CALL, own_hint,
+use crate::plan::compile_hints::{
+    ASM_WITHOUT_OPERANDS, ATOMIC_OF_OLD_PTX, FENCE_OF_THREAD, LAUNCH_HINT, PARAMETER_SPACE,
+    PTX_VERSION, RUNTIME_HINT, UNKNOWN_TO_PTXAS, UNSUPPORTED_CALL, own_hint,
 };
+use crate::plan::context::Context;
 use crate::steps::task::finish::Finish;
 use crate::steps::task::joined::{self, Joined};
 use crate::steps::task::{SymbolHints, Task};

@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod code_options;
+mod compile_hints;
 mod context;
 mod device_code;
 mod device_link;

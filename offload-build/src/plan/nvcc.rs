@@ -4,7 +4,8 @@
 
 use crate::device_link::DeviceInput;
 use crate::generate::source_names;
-use crate::plan::context::{self, Context, RUNTIME_HINT};
+use crate::plan::compile_hints::RUNTIME_HINT;
+use crate::plan::context::{self, Context};
 use crate::plan::device_link::APART_HINT;
 use crate::plan::stages::{Plan, Stage, keyed, step};
 use crate::steps::describe::{DescribedPart, Description};

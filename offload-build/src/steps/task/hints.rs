@@ -112,12 +112,15 @@ impl SymbolHints {
 /// Words of clang for a missing header if the source's folder has a file of that name.
 const ANGLED: &str = "file not found with <angled> include";
 
-/// Returns the output with the usual words for a missing header, where clang writes others because the source's folder has a file of
-/// that name.
+/// Returns the output with GCC's words for a missing header: clang quotes its name, and writes others where the source's folder has
+/// a file of that name.
 fn usual_words(output: &str) -> String {
-    let line = |line: &str| match line.contains(ANGLED) {
-        true => line.replace(": error: ", ": fatal error: ") + "\n",
-        false => format!("{line}\n"),
+    let line = |line: &str| {
+        let line = match line.contains(ANGLED) {
+            true => line.replace(": error: ", ": fatal error: "),
+            false => line.to_owned(),
+        };
+        line.replace("fatal error: '", "fatal error: ") + "\n"
     };
     output.lines().map(line).collect()
 }
