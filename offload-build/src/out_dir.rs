@@ -1,5 +1,6 @@
 //! Places of a build's files below `OUT_DIR`.
 
+use offload_build_core::installed::answers::ANSWERS;
 use std::path::{Path, PathBuf};
 
 /// Libraries for programs that are linked elsewhere: `cargo offload build` looks there.
@@ -7,9 +8,6 @@ pub(crate) const ARTIFACTS: &str = "offload/artifacts";
 
 /// Libraries of a runtime, for linkers.
 pub(crate) const RUNTIME: &str = "offload/runtime";
-
-/// Answers of programs.
-const ANSWERS: &str = "offload/answers";
 
 /// Returns the folder of a module's intermediate files. No two modules have one, and it is none of the folders above.
 pub(crate) fn module_folder(out: &Path, module: &str) -> PathBuf {

@@ -10,12 +10,18 @@ use std::io::{self, BufRead, Read, Seek, Write};
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
+/// Returns the path with `ending` after its name: of a file beside that one.
+#[must_use]
+pub fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
 /// The name under which an output is made, before it is renamed: beside its place.
 #[must_use]
 pub fn part(output: &Path) -> PathBuf {
-    let mut name = output.as_os_str().to_owned();
-    name.push(".part");
-    name.into()
+    beside(output, ".part")
 }
 
 /// Returns a path without `.`, and without `..` after a name, as Cargo and linkers do, which leave links as they are.

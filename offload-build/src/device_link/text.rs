@@ -6,6 +6,7 @@
 
 use crate::device_link::linker::DeviceLinker;
 use offload_build_core::compile::device::target_option;
+use offload_build_core::files;
 use offload_build_core::process::command::Command;
 use offload_build_core::process::search::NotFound;
 use offload_formats::names::Triple;
@@ -24,9 +25,7 @@ impl SourceText {
     /// Returns the path of the bitcode or object made from `text`; not `.bc`, which clang would compile.
     #[must_use]
     pub fn made_from(text: &Path) -> PathBuf {
-        let mut path = text.to_owned().into_os_string();
-        path.push(".o");
-        path.into()
+        files::beside(text, ".o")
     }
 }
 

@@ -5,8 +5,8 @@ use crate::out_dir::module_folder;
 use crate::plan::{code_options, compile_hints};
 use crate::steps::image_library::ImageLibrary;
 use crate::steps::kernel_headers;
-use crate::steps::task::{SymbolHints, Task};
 use crate::steps::task::finish::Finish;
+use crate::steps::task::{SymbolHints, Task};
 use offload_build_core::compile::architectures::{self, ARCHITECTURES};
 use offload_build_core::compile::clang::{self, Clang, Compile, Part};
 use offload_build_core::declare::family::Family;
@@ -338,11 +338,9 @@ impl Context<'_> {
                     && matches!(side, Side::Device(_))
                     && self.compiler.family == Family::Clang =>
             {
-                let mut text = output.as_os_str().to_owned();
-                text.push(".ii");
-                let text = Path::new(&text);
-                let compile = command(Part::Compile(text));
-                vec![command(Part::Preprocess(text)), launcher.launch(&compile)]
+                let text = files::beside(output, ".ii");
+                let compile = command(Part::Compile(&text));
+                vec![command(Part::Preprocess(&text)), launcher.launch(&compile)]
             }
             Language::OpenMp if launcher.sends() => {
                 return Start::Here("names of OpenMP's kernels contain the numbers of their file");

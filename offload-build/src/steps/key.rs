@@ -22,14 +22,9 @@ pub(crate) struct KeyFiles {
 impl KeyFiles {
     /// Returns the names of the files beside `output`.
     pub(crate) fn of(output: &Path) -> Self {
-        let beside = |extension: &str| {
-            let mut name = output.as_os_str().to_owned();
-            name.push(extension);
-            PathBuf::from(name)
-        };
         Self {
-            key: beside(".key"),
-            messages: beside(".messages"),
+            key: files::beside(output, ".key"),
+            messages: files::beside(output, ".messages"),
         }
     }
 

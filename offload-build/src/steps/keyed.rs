@@ -4,13 +4,13 @@
 //! output and each file that was read. In `<output>.messages` are warnings.
 
 use crate::messages::Failure;
-use crate::steps::digests::{Digests, hex};
+use crate::steps::digests::Digests;
 use crate::steps::key::{KeyFiles, is_older};
 use crate::steps::step::{Done, Made, Step};
 use offload_build_core::error;
 use offload_build_core::files;
 use offload_build_core::process::command::Command;
-use offload_formats::md5::Md5;
+use offload_formats::md5::{self, Md5};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -66,9 +66,8 @@ impl<S: Step> KeyedStep<S> {
     /// read.
     fn recipe(&self) -> Option<String> {
         let program = files::identity(&std::env::current_exe().ok()?);
-        let mut hash = Md5::new();
-        hash.update(format!("{program}\0{:?}", self.0));
-        Some(hex(hash))
+        let text = format!("{program}\0{:?}", self.0);
+        Some(md5::hex(&Md5::digest(text)))
     }
 }
 

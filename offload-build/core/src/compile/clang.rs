@@ -92,9 +92,7 @@ pub enum Part<'a> {
 /// Returns the file to which a compile writes what it read.
 #[must_use]
 pub fn depfile(output: &Path) -> PathBuf {
-    let mut name = output.as_os_str().to_owned();
-    name.push(".d");
-    name.into()
+    files::beside(output, ".d")
 }
 
 impl Clang<'_> {

@@ -8,6 +8,9 @@ use offload_formats_core::md5::{self, Md5};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The folder of the answers below a build script's `OUT_DIR`.
+pub const ANSWERS: &str = "offload/answers";
+
 /// Answers, in files of one folder.
 #[derive(Clone, Debug)]
 pub struct Answers {
@@ -21,7 +24,7 @@ impl Answers {
     #[must_use]
     pub fn below(out: &Path, variables: &str) -> Self {
         Self {
-            folder: out.join("offload/answers"),
+            folder: out.join(ANSWERS),
             variables: variables.to_owned(),
         }
     }

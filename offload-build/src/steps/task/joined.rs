@@ -32,9 +32,7 @@ pub(crate) enum JoinError {
 /// Returns the file that the command writes, for the compile's output.
 #[must_use]
 pub(crate) fn joined(compiled: &Path) -> PathBuf {
-    let mut name = compiled.as_os_str().to_owned();
-    name.push(".joined");
-    name.into()
+    files::beside(compiled, ".joined")
 }
 
 impl Joined {

@@ -35,7 +35,7 @@ use offload_build_core::process::command::{Command, CommandError, Output, Quoted
 use offload_build_core::process::launcher::{Launched, Start};
 use offload_build_core::process::temporary;
 use offload_formats::escape;
-use offload_formats::md5::Md5;
+use offload_formats::md5::{self, Md5};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
@@ -245,9 +245,7 @@ impl Task {
 
     /// Returns the file that has the arguments of a command while it runs, if they are too long for a command line.
     fn arguments_file(&self) -> PathBuf {
-        let mut path = self.output.clone().into_os_string();
-        path.push(".rsp");
-        path.into()
+        files::beside(&self.output, ".rsp")
     }
 
     fn run_plainly(&self, part: &Path) -> Result<String, TaskError> {
@@ -391,9 +389,8 @@ fn run_all(
 /// Returns what a key says of a variable, as it is now.
 fn variable_line(name: &str) -> String {
     let value = environment::inherited(name);
-    let mut hash = Md5::new();
-    hash.update(format!("{value:?}"));
-    format!("{} ${name}", hex(hash))
+    let digest = md5::hex(&Md5::digest(format!("{value:?}")));
+    format!("{digest} ${name}")
 }
 
 /// Returns what a key says of a file whose number is in names of the output.
