@@ -1,8 +1,8 @@
 //! Runs the device links in parallel.
 
 use std::env;
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::path::PathBuf;
 
 use offload_build::tools::{Command, jobserver, spirv, without_rustc};
@@ -18,7 +18,6 @@ use crate::linker_wrapper::plan::device_link::DeviceLink;
 use crate::linker_wrapper::report::trace::Trace;
 use crate::linker_wrapper::run::linked_image;
 use crate::linker_wrapper::workplace::Workplace;
-use crate::options::response_file::Quoting;
 
 /// Runs the links, and returns the files of the images in the order of `links`.
 pub(crate) fn run(
@@ -78,11 +77,8 @@ impl DeviceLink<'_> {
         for (text, command) in translations.chain(commands) {
             actions.show(command);
             let _phase = trace.phase("Device link", command);
-            let short = self.shorten(command)?;
-            let said = short
-                .as_ref()
-                .unwrap_or(command)
-                .run_with(&libraries)
+            let said = command
+                .run_in_file(&libraries, &self.beside(".rsp"))
                 .map_err(|source| LinkError::DeviceLink {
                     target: match text {
                         Some(image) => format!("{}: {}", self.group.target(), image.from),
@@ -117,35 +113,17 @@ impl DeviceLink<'_> {
     fn wrap(&self, module: &ReadCache) -> Result<PathBuf, LinkError> {
         let wrapped = spirv::openmp_image(module, "", "")
             .map_err(|error| LinkError::input(self.output.display(), error))?;
-        let mut path = self.output.clone().into_os_string();
-        path.push(".elf");
-        let path = PathBuf::from(path);
+        let path = self.beside(".elf");
         let written = File::create(&path)
             .and_then(|file| write_pieces(&file, &wrapped, std::slice::from_ref(&self.output)));
         written.map_err(|source| LinkError::unwritten(&path, source))?;
         Ok(path)
     }
-}
 
-impl DeviceLink<'_> {
-    /// Returns the command with its arguments in a response file, if the kernel may refuse them on the command line.
-    fn shorten(&self, command: &Command) -> Result<Option<Command>, LinkError> {
-        let sizes = command
-            .arguments()
-            .iter()
-            .map(|argument| argument.len() + 16);
-        if sizes.sum::<usize>() < SHORT {
-            return Ok(None);
-        }
+    /// Returns the path of the image with `extension` added.
+    fn beside(&self, extension: &str) -> PathBuf {
         let mut path = self.output.clone().into_os_string();
-        path.push(".rsp");
-        fs::write(&path, Quoting::Gnu.quote(command.arguments()))
-            .map_err(|source| LinkError::unwritten(path.as_ref(), source))?;
-        let mut file = OsString::from("@");
-        file.push(path);
-        Ok(Some(Command::new(command.program()).arg(file)))
+        path.push(extension);
+        path.into()
     }
 }
-
-/// Number of argument bytes that every kernel accepts, even in one argument.
-const SHORT: usize = 100_000;
