@@ -1,4 +1,4 @@
-//! Outputs of the bundler and the packager: what a signal, a full disk, links, modes and equal names make of them.
+//! Outputs of the tools: what a signal, a full disk, links, modes and equal names make of them.
 
 use crate::support;
 
@@ -113,6 +113,18 @@ fn leaves_no_temporary_file_when_a_signal_ends_it() {
     let archives = ToolFolder::with_tool(env!("CARGO_BIN_EXE_cargo-offload"), "offload-cargo");
     archives.write("hda.a", archive(&packed(&[1; 1000]), 2));
     let split = ["offload", "archive", "split", "--out", ".", "hda.a"];
+    // It has a folder for temporary files, too.
+    let linker = ToolFolder::with_tool(env!("CARGO_BIN_EXE_offload-link"), "offload-link");
+    linker.write("image.c", "int x;");
+    let compile = ["-c", "image.c", "-o", "image.o"];
+    support::run(linker.command("cc").args(compile));
+    let fatbin = [
+        "--override-image=openmp=image.o",
+        "--emit-fatbin-only",
+        "--linker-path=/bin/false",
+        "-o",
+        "out.bin",
+    ];
     let signals = [
         ("-HUP", 1),
         ("-INT", 2),
@@ -125,11 +137,12 @@ fn leaves_no_temporary_file_when_a_signal_ends_it() {
         (&packager, &["many", "--llvm=23"][..]),
         (&wrapper, &["--kind=openmp", host, "-o", "out.o", "image"]),
         (&archives, &split),
+        (&linker, &fatbin),
     ] {
         for (name, number) in signals {
             let before = names(folder);
             let mut tool = Command::new("env");
-            if [&wrapper.tool, &archives.tool].contains(&&folder.tool) {
+            if [&wrapper.tool, &archives.tool, &linker.tool].contains(&&folder.tool) {
                 tool.env("LD_PRELOAD", &slow);
             }
             let tool = tool.arg(support::DEFAULT_SIGNALS).arg(&folder.tool);

@@ -239,7 +239,9 @@ impl Pruner<'_> {
         self.check(name, &pruned.counts)?;
         if !self.is_unchanged(&pruned.counts) {
             let made = new_file::create(output)?;
-            let written = pruned.write(&input.reading, made.file(), &self.limit);
+            let new = made.open();
+            let new = new.map_err(|error| CargoOffloadError::of(output, &error))?;
+            let written = pruned.write(&input.reading, &new, &self.limit);
             written.map_err(|problem| CargoOffloadError::of(output, &problem))?;
             new_file::finish(made, &input.reading.file, output)?;
         }
@@ -340,7 +342,7 @@ pub(super) fn write(
             0,
             pruned,
             contents,
-            made.file(),
+            &made.open()?,
         ))
     });
     written

@@ -27,7 +27,6 @@ pub(crate) use failure::{ReadFailure, check, check_unpacked};
 pub(crate) use new_file::{NewFile, follow};
 pub(crate) use opened::{Opened, fill};
 pub(crate) use reading::Reading;
-pub(crate) use replacement::Replacement;
 pub(crate) use scratch::{file_of, reading_of, scratch, temporary};
 pub(crate) use thin::{MemberError, Nesting, ThinMember, open_member};
 pub(crate) use write::{

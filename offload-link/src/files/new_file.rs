@@ -1,27 +1,27 @@
 //! New files in the places of old ones, which stay until the new ones are complete.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek as _, SeekFrom};
+use std::io::{self, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use super::replacement::Replacement;
 use super::scratch::temporary;
 use crate::platform;
 use crate::signals::Watch;
 
-/// A new file for a path.
+/// A new file for a path. A signal removes it until it has its name.
 pub(crate) struct NewFile {
     content: Content,
-    /// Removes the file on a signal. If no thread can be started, a signal leaves it.
-    watch: Option<&'static Watch>,
+    /// If no thread can be started, a signal leaves the file. Dropped after the file.
+    watch: Option<Watch>,
 }
 
 enum Content {
     /// Has a temporary name beside the final one.
-    Beside(Replacement, File),
-    /// Has no name, to be copied to what a rename would replace: the device or pipe with this path.
-    Apart(File, PathBuf),
+    Beside(Replacement),
+    /// Has no name, to be copied to what a rename cannot replace: standard output, which has no path, a device or pipe, or a file in
+    /// a folder where no other file can be created.
+    Apart(File, Option<PathBuf>),
 }
 
 impl NewFile {
@@ -32,53 +32,67 @@ impl NewFile {
     /// Fails if the folder cannot be written to.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let replaced = fs::metadata(path).ok().filter(fs::Metadata::is_file);
-        let mode = replaced.as_ref().map(platform::mode);
-        Self::of(path, ".tmp", mode, None)
+        Self::of(path, ".tmp", replaced.as_ref().map(platform::mode))
     }
 
-    /// Creates the file, which only its owner may read, with a temporary name that begins with `prefix`; a signal removes it
-    /// until it has its name. For tools without a watch of their own.
+    /// Creates the file, which only its owner may read, with a temporary name that begins with `prefix`.
     ///
     /// # Errors
     ///
     /// Fails if the folder cannot be written to.
-    pub(crate) fn watched(path: &Path, prefix: &str) -> io::Result<Self> {
-        // To the end of the process: signals have no effect after a watch has ended.
-        static WATCH: OnceLock<Option<Watch>> = OnceLock::new();
-        let watch = WATCH.get_or_init(|| Watch::start().ok()).as_ref();
-        Self::of(path, prefix, Some(0o600), watch)
+    pub(crate) fn private(path: &Path, prefix: &str) -> io::Result<Self> {
+        Self::of(path, prefix, Some(0o600))
     }
 
-    fn of(
-        path: &Path,
-        prefix: &str,
-        mode: Option<u32>,
-        watch: Option<&'static Watch>,
-    ) -> io::Result<Self> {
+    fn of(path: &Path, prefix: &str, mode: Option<u32>) -> io::Result<Self> {
         let is_special = |found: fs::Metadata| !found.is_file() && !found.is_dir();
-        if fs::metadata(path).is_ok_and(is_special) {
-            return Ok(Self {
-                content: Content::Apart(temporary()?, path.to_owned()),
-                watch,
-            });
+        match fs::metadata(path).is_ok_and(is_special) {
+            true => Self::apart(Some(path.to_owned())),
+            false => Self::beside(follow(path)?, prefix, mode),
         }
-        let (new, file) = Replacement::create(follow(path)?, prefix, mode, watch)?;
+    }
+
+    /// Creates the file beside `target`, a path without links.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder cannot be written to.
+    pub(crate) fn beside(target: PathBuf, prefix: &str, mode: Option<u32>) -> io::Result<Self> {
+        let watch = Watch::start().ok();
+        let new = Replacement::create(target, prefix, mode, watch.as_ref())?;
         Ok(Self {
-            content: Content::Beside(new, file),
+            content: Content::Beside(new),
             watch,
         })
     }
 
-    /// Returns the file, empty and writable.
-    pub(crate) fn file(&self) -> &File {
+    /// Creates a file without a name, to be copied to `target`, or to standard output.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder for temporary files cannot be written to.
+    pub(crate) fn apart(target: Option<PathBuf>) -> io::Result<Self> {
+        Ok(Self {
+            content: Content::Apart(temporary()?, target),
+            watch: None,
+        })
+    }
+
+    /// Opens the file, which is empty at first. Not every file stays open: there may be more than a process may have open.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system refuses it.
+    pub(crate) fn open(&self) -> io::Result<File> {
         match &self.content {
-            Content::Beside(_, file) | Content::Apart(file, _) => file,
+            Content::Beside(new) => new.open(),
+            Content::Apart(file, _) => file.try_clone(),
         }
     }
 
     /// Sets the final mode, if the file gets a name.
     pub(crate) fn set_mode(&mut self, mode: u32) {
-        if let Content::Beside(new, _) = &mut self.content {
+        if let Content::Beside(new) = &mut self.content {
             new.set_mode(mode);
         }
     }
@@ -89,14 +103,19 @@ impl NewFile {
     ///
     /// Fails if the system refuses it; an existing file stays.
     pub(crate) fn finish(self) -> io::Result<()> {
-        match self.content {
-            Content::Beside(new, file) => {
-                drop(file);
-                new.finish(self.watch)
+        let (mut file, target) = match self.content {
+            Content::Beside(new) => return new.finish(self.watch.as_ref()),
+            Content::Apart(file, target) => (file, target),
+        };
+        file.rewind()?;
+        match target {
+            None => {
+                let mut out = io::stdout().lock();
+                io::copy(&mut file, &mut out)?;
+                out.flush()
             }
-            Content::Apart(mut file, target) => {
-                file.seek(SeekFrom::Start(0))?;
-                let mut out = OpenOptions::new().write(true).open(target)?;
+            Some(path) => {
+                let mut out = OpenOptions::new().write(true).truncate(true).open(path)?;
                 io::copy(&mut file, &mut out).map(drop)
             }
         }

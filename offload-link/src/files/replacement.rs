@@ -19,8 +19,8 @@ pub(crate) struct Replacement {
 }
 
 impl Replacement {
-    /// Creates the file, whose temporary name begins with `prefix`, and returns it open, empty and writable. If its final mode
-    /// is known, other users cannot read it before it is complete.
+    /// Creates the file, empty, whose temporary name begins with `prefix`. If its final mode is known, other users cannot read it
+    /// before it is complete.
     ///
     /// # Errors
     ///
@@ -30,7 +30,7 @@ impl Replacement {
         prefix: &str,
         mode: Option<u32>,
         watch: Option<&Watch>,
-    ) -> io::Result<(Self, File)> {
+    ) -> io::Result<Self> {
         let folder = match target.parent() {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
@@ -57,16 +57,15 @@ impl Replacement {
         if present & 0o600 != 0o600 {
             platform::set_mode(&temporary, present | 0o600)?;
         }
-        let new = Self {
+        Ok(Self {
             temporary,
             target,
             // The content is new, so set-user-ID and similar bits are dropped.
             mode: mode.unwrap_or(present) & 0o777,
-        };
-        Ok((new, file))
+        })
     }
 
-    /// Opens the file again.
+    /// Opens the file, readable and writable.
     pub(crate) fn open(&self) -> io::Result<File> {
         OpenOptions::new()
             .read(true)

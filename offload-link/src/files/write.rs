@@ -1,7 +1,7 @@
 //! Whole files under their names, and files that consist of pieces.
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use offload_formats::format::pieces::{self, Piece};
@@ -10,7 +10,6 @@ use super::copy::{CopyError, copy_range};
 use super::new_file::NewFile;
 use super::opened::Opened;
 use super::reading::Reading;
-use super::scratch::temporary;
 use crate::platform::FileExt;
 
 /// Writes a file that is never incomplete. Links and devices stay what they are, and the mode of a file stays.
@@ -33,9 +32,7 @@ pub(crate) fn write_pieces_beside(
     pieces: &[Piece],
     inputs: &[PathBuf],
 ) -> io::Result<()> {
-    let new = NewFile::create(path)?;
-    write_pieces(new.file(), pieces, inputs)?;
-    new.finish()
+    write_new(NewFile::create(path)?, pieces, inputs)
 }
 
 /// Writes pieces, which copy ranges of the files `inputs`, to standard output.
@@ -45,12 +42,12 @@ pub(crate) fn write_pieces_beside(
 /// Fails if an input cannot be read, or the output cannot be written.
 pub(crate) fn print_pieces(pieces: &[Piece], inputs: &[PathBuf]) -> io::Result<()> {
     // Nothing is printed if an input cannot be read.
-    let mut file = temporary()?;
-    write_pieces(&file, pieces, inputs)?;
-    file.rewind()?;
-    let mut out = io::stdout().lock();
-    io::copy(&mut file, &mut out)?;
-    out.flush()
+    write_new(NewFile::apart(None)?, pieces, inputs)
+}
+
+fn write_new(new: NewFile, pieces: &[Piece], inputs: &[PathBuf]) -> io::Result<()> {
+    write_pieces(&new.open()?, pieces, inputs)?;
+    new.finish()
 }
 
 /// Returns the pieces with all copied bytes in memory.

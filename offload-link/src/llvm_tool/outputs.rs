@@ -1,6 +1,6 @@
 //! Writes outputs beside their final paths, and renames them when all are complete.
 //!
-//! `place.rs` keeps the temporary paths, which a signal removes; `gathered.rs` joins small writes.
+//! `place.rs` chooses where outputs are while they are written; `gathered.rs` joins small writes.
 
 mod gathered;
 mod place;
@@ -20,7 +20,7 @@ use super::output::{Output, Style};
 use super::sources::{CopySource, Parts, Sources};
 use crate::files::{self, CopyError};
 use gathered::Gathered;
-use place::{OpenedPlace, OutputPlace, OutputPlaces};
+use place::{OutputPlace, OutputPlaces};
 
 /// Writes all outputs or none. They get their names when the last one is complete.
 pub(crate) fn write(outputs: &[Output], sources: &Sources) -> Result<(), LlvmToolError> {
@@ -80,7 +80,7 @@ pub(crate) fn clashes(outputs: &[Output]) -> Vec<String> {
 fn refuse_same(outputs: &[Output], places: &OutputPlaces) -> Result<(), LlvmToolError> {
     let mut names: HashMap<place::Identity, &Output> = HashMap::new();
     for (output, place) in outputs.iter().zip(&places.list) {
-        for identity in place.identities() {
+        for identity in &place.identities {
             let earlier = names.insert(identity.clone(), output);
             let Some(earlier) = earlier.filter(|earlier| earlier.path != output.path) else {
                 continue;
@@ -96,9 +96,9 @@ fn refuse_same(outputs: &[Output], places: &OutputPlaces) -> Result<(), LlvmTool
     Ok(())
 }
 
-/// Returns the file of an output.
-fn opened<'a>(output: &Output, place: &'a OutputPlace) -> Result<OpenedPlace<'a>, LlvmToolError> {
-    let file = place.file();
+/// Opens the file of an output.
+fn opened(output: &Output, place: &OutputPlace) -> Result<File, LlvmToolError> {
+    let file = place.new.open();
     file.map_err(|error| LlvmToolError::file(&output.path, &error))
 }
 
@@ -218,8 +218,7 @@ fn decompress_one(
     };
     let mut files = Vec::new();
     for index in wanting {
-        let file = places[*index].file();
-        files.push(file.map_err(|error| LlvmToolError::file(&outputs[*index].path, &error))?);
+        files.push(opened(&outputs[*index], &places[*index])?);
     }
     let mut parts = Vec::new();
     for (index, file) in wanting.iter().zip(&files) {
@@ -228,7 +227,7 @@ fn decompress_one(
         for piece in &output.pieces {
             match piece {
                 Piece::Copy { input, range } if *input == source => {
-                    parts.push((range.clone(), &**file, offset, output.path.as_path()));
+                    parts.push((range.clone(), file, offset, output.path.as_path()));
                 }
                 _ => {}
             }

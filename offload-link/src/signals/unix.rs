@@ -2,7 +2,7 @@
 //! the temporary files. A tool starts to watch when it creates its first temporary file, so `--version` costs
 //! nothing.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::flag;
-use signal_hook::iterator::{Handle, Signals};
+use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
 use crate::stamp::Stamp;
@@ -32,21 +32,36 @@ const ENDING: [(i32, Signal); 5] = [
 /// Time that children have to end before they are killed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Watches for signals until it is dropped.
+/// Watches for signals until it is dropped. All of a process share a thread: the first of several would end the process before
+/// the others have removed their files.
 #[derive(Debug)]
-pub(crate) struct Watch {
-    ending: Arc<AtomicBool>,
-    handle: Handle,
-    temporaries: WatchedFiles,
+pub(crate) struct Watch(());
+
+/// State that the watches of this process share.
+#[derive(Debug)]
+struct Shared {
+    /// True after a signal.
+    ending: AtomicBool,
+    files: Mutex<WatchedFiles>,
 }
 
-/// Files and folders that a signal removes.
-#[derive(Clone, Debug, Default)]
-struct WatchedFiles(Arc<Mutex<Paths>>);
+static SHARED: Shared = Shared {
+    ending: AtomicBool::new(false),
+    files: Mutex::new(WatchedFiles {
+        has_thread: false,
+        watches: 0,
+        temporary: BTreeSet::new(),
+        outputs: Vec::new(),
+    }),
+};
 
-#[derive(Debug, Default)]
-struct Paths {
-    temporary: HashSet<PathBuf>,
+/// Files and folders that a signal removes.
+#[derive(Debug)]
+struct WatchedFiles {
+    has_thread: bool,
+    /// Number of watches. With the last one, all files are as they should be.
+    watches: usize,
+    temporary: BTreeSet<PathBuf>,
     /// Outputs that a child writes under their final names, each with its earlier state.
     outputs: Vec<(PathBuf, Option<Stamp>)>,
 }
@@ -55,33 +70,20 @@ impl Watch {
     /// Removes `folder` when a signal ends this process.
     pub(crate) fn over(folder: &Path) -> io::Result<Self> {
         let watch = Self::start()?;
-        let mut paths = watch.temporaries.lock();
-        paths.temporary.insert(folder.to_owned());
-        drop(paths);
+        SHARED.lock().temporary.insert(folder.to_owned());
         Ok(watch)
     }
 
     /// Starts to watch. No file is removed yet.
     pub(crate) fn start() -> io::Result<Self> {
         survive_file_limit();
-        let ignored = ignored();
-        let ours = ENDING.iter().filter(|(number, _)| !ignored(*number));
-        let mut signals = Signals::new(ours.map(|(number, _)| *number))?;
-        let watch = Self {
-            ending: Arc::new(AtomicBool::new(false)),
-            handle: signals.handle(),
-            temporaries: WatchedFiles::default(),
-        };
-        let (ending, temporaries) = (Arc::clone(&watch.ending), watch.temporaries.clone());
-        thread::Builder::new()
-            .name("signals".into())
-            .spawn(move || {
-                if let Some(number) = signals.forever().next() {
-                    ending.store(true, Ordering::SeqCst);
-                    end(number, &temporaries);
-                }
-            })?;
-        Ok(watch)
+        let mut files = SHARED.lock();
+        if !files.has_thread {
+            start_thread()?;
+            files.has_thread = true;
+        }
+        files.watches += 1;
+        Ok(Self(()))
     }
 
     /// Creates a file and registers it for removal; no signal can end this process between the two.
@@ -90,9 +92,9 @@ impl Watch {
         create: impl FnOnce() -> io::Result<T>,
         path: impl FnOnce(&T) -> PathBuf,
     ) -> io::Result<T> {
-        let mut paths = self.temporaries.lock();
+        let mut files = SHARED.lock();
         let created = create()?;
-        paths.temporary.insert(path(&created));
+        files.temporary.insert(path(&created));
         Ok(created)
     }
 
@@ -102,19 +104,33 @@ impl Watch {
         path: &Path,
         rename: impl FnOnce() -> io::Result<T>,
     ) -> io::Result<T> {
-        let mut paths = self.temporaries.lock();
+        let mut files = SHARED.lock();
         let renamed = rename()?;
-        paths.temporary.remove(path);
+        files.temporary.remove(path);
         Ok(renamed)
     }
+}
+
+/// Starts the thread that waits for a signal, to the end of the process: the handlers of signals stay, too.
+fn start_thread() -> io::Result<()> {
+    let ignored = ignored();
+    let ours = ENDING.iter().filter(|(number, _)| !ignored(*number));
+    let mut signals = Signals::new(ours.map(|(number, _)| *number))?;
+    let wait = move || {
+        if let Some(number) = signals.forever().next() {
+            SHARED.ending.store(true, Ordering::SeqCst);
+            end(number);
+        }
+    };
+    let thread = thread::Builder::new().name("signals".into());
+    thread.spawn(wait).map(drop)
 }
 
 impl Watch {
     /// Removes the output `path` if a signal ends this process after a child began to write it: it may be incomplete.
     pub(crate) fn output(&self, path: &Path) {
         let before = stamp(path);
-        let mut paths = self.temporaries.lock();
-        paths.outputs.push((path.to_owned(), before));
+        SHARED.lock().outputs.push((path.to_owned(), before));
     }
 }
 
@@ -136,42 +152,47 @@ fn stamp(path: &Path) -> Option<Stamp> {
     found.is_file().then(|| Stamp::of(&found))
 }
 
-impl WatchedFiles {
-    fn lock(&self) -> MutexGuard<'_, Paths> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, WatchedFiles> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes all files and never unlocks, so no file can be created or renamed any more.
     fn remove(&self) {
-        let paths = self.lock();
+        let files = self.lock();
         // Ignores failures: the process ends, and nobody could act on them.
-        for (path, before) in &paths.outputs {
+        for (path, before) in &files.outputs {
             let now = stamp(path);
             if now.is_some() && now != *before {
                 let _ = fs::remove_file(path);
             }
         }
-        for path in &paths.temporary {
+        for path in &files.temporary {
             let _ = match fs::symlink_metadata(path) {
                 Ok(found) if found.is_dir() => fs::remove_dir_all(path),
                 _ => fs::remove_file(path),
             };
         }
-        std::mem::forget(paths);
+        std::mem::forget(files);
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.handle.close();
         // Waits for the signal to end the process, whatever the result of the work.
-        while self.ending.load(Ordering::SeqCst) {
+        while SHARED.ending.load(Ordering::SeqCst) {
             thread::park();
+        }
+        let mut files = SHARED.lock();
+        files.watches -= 1;
+        if files.watches == 0 {
+            files.temporary.clear();
+            files.outputs.clear();
         }
     }
 }
 
-fn end(number: i32, temporaries: &WatchedFiles) -> ! {
+fn end(number: i32) -> ! {
     let known = ENDING.iter().find(|(known, _)| *known == number);
     let signal = known.map_or(Signal::TERM, |(_, signal)| *signal);
     let since = Instant::now();
@@ -196,7 +217,7 @@ fn end(number: i32, temporaries: &WatchedFiles) -> ! {
         }
         thread::sleep(Duration::from_millis(2));
     }
-    temporaries.remove();
+    SHARED.remove();
     let _ = emulate_default_handler(number);
     std::process::exit(128 + number)
 }

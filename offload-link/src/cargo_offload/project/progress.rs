@@ -29,8 +29,9 @@ pub(super) struct ProgressLines {
     path: PathBuf,
     is_over: Arc<AtomicBool>,
     reader: Option<JoinHandle<()>>,
-    _watch: Watch,
     _folder: TempDir,
+    /// Dropped after the folder, so a signal can remove that to the end.
+    _watch: Watch,
 }
 
 impl ProgressLines {
@@ -50,8 +51,8 @@ impl ProgressLines {
             path,
             is_over,
             reader: Some(reader.map_err(failed)?),
-            _watch: watch,
             _folder: folder,
+            _watch: watch,
         })
     }
 

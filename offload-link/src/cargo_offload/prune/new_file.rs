@@ -19,7 +19,7 @@ use offload_formats::format::unpacked::Scratch;
 
 /// Creates a file for an output.
 pub(super) fn create(output: &Path) -> Result<NewFile, CargoOffloadError> {
-    let made = NewFile::watched(output, ".prune-");
+    let made = NewFile::private(output, ".prune-");
     made.map_err(|error| CargoOffloadError::of(output, &error))
 }
 
@@ -36,7 +36,7 @@ pub(super) fn finish(
         let replaced = std::fs::metadata(output).ok();
         let replaces = replaced.is_some_and(|found| platform::file_number(&found) == number);
         let mode = platform::mode(&metadata);
-        let is_owned = replaces && platform::keep_owner(old, made.file())?;
+        let is_owned = replaces && platform::keep_owner(old, &made.open()?)?;
         // A program must not run with the rights of another user than the one who gave it these bits.
         let mode = if is_owned {
             mode & 0o7777

@@ -88,9 +88,10 @@ fn copy_link(link: &Path, new: &Path) -> io::Result<()> {
 pub(super) fn copy_file(from: &Path, to: &Path) -> Result<(), CargoOffloadError> {
     let old = Opened::open(from).map_err(|error| CargoOffloadError::of(from, &error))?;
     let made = new_file::create(to)?;
-    let copied = io::copy(&mut &old, &mut made.file()).and_then(|_| {
+    let copied = made.open().and_then(|mut new| {
+        io::copy(&mut &old, &mut new)?;
         let times = FileTimes::new().set_modified(old.metadata()?.modified()?);
-        made.file().set_times(times)
+        new.set_times(times)
     });
     copied.map_err(|error| CargoOffloadError::of(to, &error))?;
     new_file::finish(made, &Opened::new(from, old, None), to)
