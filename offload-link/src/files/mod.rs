@@ -30,5 +30,5 @@ pub(crate) use reading::Reading;
 pub(crate) use scratch::{file_of, reading_of, scratch, temporary};
 pub(crate) use thin::{MemberError, Nesting, ThinMember, open_member};
 pub(crate) use write::{
-    print_pieces, read_pieces, write_beside, write_pieces, write_pieces_beside,
+    print_pieces, read_pieces, write_beside, write_pieces, write_pieces_beside, write_pieces_by,
 };

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use offload_formats::format::pieces::{self, Piece};
@@ -79,6 +80,30 @@ pub(crate) fn read_pieces(pieces: &[Piece], inputs: &[PathBuf]) -> io::Result<Ve
 ///
 /// Fails if an input cannot be read (the error names it), or the file cannot be written.
 pub(crate) fn write_pieces(file: &File, pieces: &[Piece], inputs: &[PathBuf]) -> io::Result<()> {
+    write_pieces_by(file, pieces, |input, range, offset| {
+        let path = inputs.get(input).ok_or(io::ErrorKind::InvalidInput)?;
+        let named = |error: io::Error| {
+            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+        };
+        let from = Opened::open(path).map_err(named)?;
+        let copied = copy_range(&from, range, file, offset);
+        copied.map_err(|error| match error {
+            CopyError::Read(error) => named(error),
+            CopyError::Write(error) => error,
+        })
+    })
+}
+
+/// Writes pieces to an empty file. `copy` copies a range of an input to an offset of the file.
+///
+/// # Errors
+///
+/// Returns errors of `copy`, and fails if the file cannot be written.
+pub(crate) fn write_pieces_by(
+    file: &File,
+    pieces: &[Piece],
+    mut copy: impl FnMut(usize, Range<u64>, u64) -> io::Result<()>,
+) -> io::Result<()> {
     // Zeros are then in their places.
     file.set_len(pieces::size(pieces))?;
     let mut offset = 0;
@@ -86,18 +111,7 @@ pub(crate) fn write_pieces(file: &File, pieces: &[Piece], inputs: &[PathBuf]) ->
         match piece {
             Piece::Zeros(_) => {}
             Piece::Bytes(bytes) => file.write_all_at(bytes, offset)?,
-            Piece::Copy { input, range } => {
-                let path = inputs.get(*input).ok_or(io::ErrorKind::InvalidInput)?;
-                let named = |error: io::Error| {
-                    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-                };
-                let from = Opened::open(path).map_err(named)?;
-                let copied = copy_range(&from, range.clone(), file, offset);
-                copied.map_err(|error| match error {
-                    CopyError::Read(error) => named(error),
-                    CopyError::Write(error) => error,
-                })?;
-            }
+            Piece::Copy { input, range } => copy(*input, range.clone(), offset)?,
         }
         offset += piece.size();
     }

@@ -116,25 +116,14 @@ pub(super) fn keep_all() -> PruneChoice {
     PruneChoice::drop(Vec::new(), PtxChoice::Keep)
 }
 
-/// Copies the pieces to the start of a file. Each input is a file and the offset at which the input starts.
+/// Copies the pieces to an empty file. Each input is a file and the offset at which the input starts.
 pub(super) fn copy(inputs: &[(&File, u64)], pieces: &[Piece], new: &File) -> io::Result<()> {
-    let mut position = 0;
-    for piece in pieces {
-        match piece {
-            Piece::Bytes(bytes) => new.write_all_at(bytes, position)?,
-            Piece::Copy { input, range } => {
-                let (file, base) = inputs
-                    .get(*input)
-                    .expect("pieces are of the inputs that were given");
-                let range = range.start + base..range.end + base;
-                copy_range(file, range, new, position).map_err(io::Error::from)?;
-            }
-            Piece::Zeros(_) => {}
-        }
-        position += piece.size();
-    }
-    // Zeros are holes.
-    new.set_len(position)
+    files::write_pieces_by(new, pieces, |input, range, offset| {
+        let (file, base) = inputs
+            .get(input)
+            .expect("pieces are of the inputs that were given");
+        copy_range(file, range.start + base..range.end + base, new, offset).map_err(Into::into)
+    })
 }
 
 /// Tells whether the images that were copied are the same in both files.
