@@ -54,6 +54,8 @@ pub mod tools {
     };
     #[cfg(feature = "tools")]
     pub use offload_build_core::declare::platform::holds as holds_for_platform;
+    #[cfg(feature = "tools")]
+    pub use offload_build_core::declare::settings::distance;
     pub use offload_build_core::environment::{CUDA_ROOTS, USUAL_CUDA};
     pub use offload_build_core::error::with_code;
     pub use offload_build_core::files::normalized;

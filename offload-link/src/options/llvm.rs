@@ -6,8 +6,8 @@
 //!
 //! Specification: `docs/spec/bundler.md` §1.1 and §1.5, LLVM 22, `llvm/lib/Support/CommandLine.cpp`.
 
-use super::near::distance;
 use crate::platform;
+use offload_build::tools::distance;
 use std::ffi::{OsStr, OsString};
 
 /// One option.
@@ -299,7 +299,7 @@ impl<Id: Copy + PartialEq> Table<Id> {
         names.sort_unstable();
         let nearest = names
             .into_iter()
-            .min_by_key(|known| distance(known.as_bytes(), name.as_bytes()))
+            .min_by_key(|known| distance(known, &name))
             .expect("each tool has `--help`");
         let value = value.map(|value| format!("={}", value.to_string_lossy()));
         dashed(nearest) + &value.unwrap_or_default()

@@ -366,7 +366,8 @@ pub fn nearest<'n>(found: &str, names: impl IntoIterator<Item = &'n str>) -> Str
 }
 
 /// Counts the characters to insert, remove or replace (Levenshtein).
-fn distance(from: &str, to: &str) -> usize {
+#[must_use]
+pub fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (index, a) in from.chars().enumerate() {

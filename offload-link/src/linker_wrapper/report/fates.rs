@@ -8,13 +8,13 @@ use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use offload_build::tools::distance;
 use offload_formats::escape::terminal;
 use serde::Serialize;
 
 use crate::files;
 use crate::json;
 use crate::linker_wrapper::error::LinkError;
-use crate::options::near;
 use crate::platform;
 
 /// An image with its fate; in JSON, too (schema 1, `docs/json.md`).
@@ -222,9 +222,10 @@ fn parse_request(request: &OsStr) -> Result<(bool, Option<PathBuf>), LinkError> 
         }
     }
     // Nobody gives a report such a name.
-    let word = bytes.split(|byte| *byte == b':').next().unwrap_or_default();
-    let is_misspelled = |name: &[u8]| near::distance(word, name) <= 1;
-    if bytes.is_empty() || [&b"text"[..], b"json"].into_iter().any(is_misspelled) {
+    let text = request.to_string_lossy();
+    let word = text.split(':').next().unwrap_or_default();
+    let is_misspelled = |name| distance(word, name) <= 1;
+    if bytes.is_empty() || ["text", "json"].into_iter().any(is_misspelled) {
         return Err(LinkError::Option(format!(
             "--report: `{}`: expected `text` or `json`, optionally followed by `:<file>`, or a file",
             terminal(request)

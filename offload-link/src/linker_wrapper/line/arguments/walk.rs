@@ -1,9 +1,9 @@
 //! Classifies each argument of the command line: option of this tool, input, value, or other argument of the host
 //! linker.
 
-use crate::options::near::distance;
 use crate::options::response_file;
 use crate::platform;
+use offload_build::tools::distance;
 use std::ffi::{OsStr, OsString};
 use std::mem;
 use std::path::PathBuf;
@@ -572,9 +572,9 @@ fn refuse_mistaken(text: &OsStr) -> Result<(), LinkError> {
         return Ok(());
     }
     let names = OWN.iter().flat_map(|row| row.names);
-    let nearest = names.min_by_key(|known| distance(known.as_bytes(), name.as_bytes()));
+    let nearest = names.min_by_key(|known| distance(known, name));
     let nearest =
-        nearest.filter(|known| distance(known.as_bytes(), name.as_bytes()) <= name.len() / 2);
+        nearest.filter(|known| distance(known, name) <= name.len() / 2);
     let hint = nearest.map_or(String::new(), |known| {
         format!("\nhint: did you mean `--{known}`?")
     });
