@@ -22,36 +22,3 @@ pub(super) fn is_bundled_library<'d, R: ReadAt<'d>>(
 ) -> bool {
     name.ends_with(SECTION) && Magic::at(data, content) == Magic::Archive
 }
-
-/// Returns an ELF object with that many sections `.bundled_lib`, each of them the same archive.
-#[cfg(test)]
-pub(super) fn object_around(archive: &[u8], count: u16) -> Vec<u8> {
-    let names = b"\0.bundled_lib\0\0\0";
-    let start = 64 + names.len() as u64;
-    let table = (start + archive.len() as u64).next_multiple_of(8);
-    let mut file = b"\x7fELF\x02\x01\x01".to_vec();
-    file.resize(16, 0);
-    for half in [1_u16, 62, 1, 0] {
-        file.extend(half.to_le_bytes());
-    }
-    for word in [0, 0, table] {
-        file.extend(word.to_le_bytes());
-    }
-    for half in [0, 0, 64, 0, 0, 64, count + 2, 1] {
-        file.extend(half.to_le_bytes());
-    }
-    file.extend(names);
-    file.extend(archive);
-    file.resize(table as usize, 0);
-    let strings = (0_u32, 3_u32, 64, names.len() as u64);
-    let library = (1, 1, start, archive.len() as u64);
-    let sections = [(0, 0, 0, 0), strings].into_iter();
-    for (name, kind, offset, size) in sections.chain((0..count).map(|_| library)) {
-        file.extend(name.to_le_bytes());
-        file.extend(kind.to_le_bytes());
-        for word in [0, 0, offset, size, 0, 1, 0] {
-            file.extend(word.to_le_bytes());
-        }
-    }
-    file
-}

@@ -57,6 +57,8 @@ pub mod object_bundle;
 pub mod prune;
 pub(crate) mod relocatable;
 mod symbols;
+#[cfg(all(test, feature = "tools"))]
+mod test_objects;
 #[cfg(feature = "tools")]
 pub mod verify;
 mod view;

@@ -1,9 +1,9 @@
 use super::*;
 use crate::container::Standing;
 use crate::container::archive::{self, NewMember};
-use crate::container::bundled_library::object_around;
 use crate::container::elf::Machine;
 use crate::container::embed::elf_object;
+use crate::container::test_objects::object_around;
 use crate::format::bundle::{self, BundleImage};
 use crate::format::compressed_bundle;
 use crate::format::offload_binary::BinaryImage;

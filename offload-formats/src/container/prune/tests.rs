@@ -1,8 +1,8 @@
 use super::*;
 
 use crate::container::archive;
-use crate::container::bundled_library::object_around;
 use crate::container::elf::{Elf, ElfSection};
+use crate::container::test_objects::object_around;
 use crate::format::bundle::{self, BundleImage};
 use crate::format::offload_binary::{
     self, Method, NewBinaryEntry, OffloadBinary, OffloadBinaryVersion,
