@@ -115,7 +115,7 @@ fn code(text: &str) -> Option<&str> {
 /// Returns a function for `map_err`: a failure to read, write or rename `path`.
 pub fn io(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error {
     let path = path.display().to_string();
-    move |source| Error::because(path, format!("{source} [OFF509]"))
+    move |source| Error::because(path, with_code(&source.to_string(), "[OFF509]"))
 }
 
 impl fmt::Display for Error {
@@ -165,6 +165,16 @@ mod tests {
             "module `kernels`: out/k.o: no space left"
         );
         assert_eq!(format!("{error:?}"), error.to_string());
+    }
+
+    #[test]
+    fn puts_the_code_of_a_file_error_before_its_hint() {
+        let cause = std::io::Error::other("names no files\nhint: compile again");
+        let error = io(std::path::Path::new("k.d"))(cause);
+        assert_eq!(
+            error.to_string(),
+            "k.d: names no files [OFF509]\nhint: compile again"
+        );
     }
 
     #[test]
