@@ -3,6 +3,7 @@
 
 use crate::steps::file_state;
 use crate::steps::folder;
+use offload_build_core::error::{self, Error};
 use offload_build_core::files;
 use std::collections::BTreeSet;
 use std::fs;
@@ -44,18 +45,18 @@ impl KeyFiles {
     }
 
     /// Keeps warnings for the next build.
-    pub(crate) fn keep_messages(&self, messages: &str) -> Result<(), (PathBuf, io::Error)> {
+    pub(crate) fn keep_messages(&self, messages: &str) -> Result<(), Error> {
         match messages {
             "" => Ok(()),
             _ => files::write(&self.messages, messages.as_bytes())
-                .map_err(|error| (self.messages.clone(), error)),
+                .map_err(error::io(&self.messages)),
         }
     }
 
     /// Writes the key.
-    pub(crate) fn write(&self, recipe: &str, lines: &str) -> Result<(), (PathBuf, io::Error)> {
+    pub(crate) fn write(&self, recipe: &str, lines: &str) -> Result<(), Error> {
         files::write(&self.key, format!("{recipe}\n{lines}").as_bytes())
-            .map_err(|error| (self.key.clone(), error))
+            .map_err(error::io(&self.key))
     }
 }
 

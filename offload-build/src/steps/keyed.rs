@@ -12,7 +12,6 @@ use offload_build_core::files;
 use offload_build_core::process::command::Command;
 use offload_formats::md5::{self, Md5};
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -122,10 +121,9 @@ impl<S: Step> Step for KeyedStep<S> {
             true => key.lines(digests),
             false => None,
         };
-        let in_file = |(path, problem): (PathBuf, io::Error)| error::io(&path)(problem);
-        key.key.keep_messages(&done.messages).map_err(in_file)?;
+        key.key.keep_messages(&done.messages)?;
         if let Some(lines) = lines {
-            key.key.write(&recipe, &lines).map_err(in_file)?;
+            key.key.write(&recipe, &lines)?;
         }
         Ok(done)
     }

@@ -7,6 +7,7 @@ use crate::steps::digests::Digests;
 use crate::steps::folder;
 use crate::steps::task::cargo_lists::CargoLists;
 use crate::steps::task::depfile;
+use offload_build_core::error::{self, Error};
 use offload_build_core::files;
 use std::fs;
 use std::io;
@@ -18,7 +19,7 @@ const LIST: &str = "offload-reads.txt";
 
 /// Returns the files that Cargo has read in its folder, before it runs again. The folder is removed if Cargo would not notice what
 /// changed since, or nobody knows.
-pub(crate) fn take(folder: &Path, digests: &Digests) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
+pub(crate) fn take(folder: &Path, digests: &Digests) -> Result<Vec<PathBuf>, Error> {
     let list = folder.join(LIST);
     let time = modified(&list);
     let lines = fs::read_to_string(&list).unwrap_or_default();
@@ -35,7 +36,7 @@ pub(crate) fn take(folder: &Path, digests: &Digests) -> Result<Vec<PathBuf>, (Pa
         true => remove(folder),
         false => files::remove(&list),
     };
-    removed.map_err(|error| (folder.to_owned(), error))?;
+    removed.map_err(error::io(folder))?;
     Ok(known.into_iter().map(|(_, path)| path).collect())
 }
 
@@ -66,15 +67,11 @@ pub(crate) fn of_parts(folder: &Path, inputs: &[PathBuf]) -> Option<Vec<PathBuf>
 }
 
 /// Keeps the digests of the files that Cargo has read in its folder.
-pub(crate) fn keep(
-    folder: &Path,
-    reads: &[PathBuf],
-    digests: &Digests,
-) -> Result<(), (PathBuf, io::Error)> {
+pub(crate) fn keep(folder: &Path, reads: &[PathBuf], digests: &Digests) -> Result<(), Error> {
     let line = |path: &PathBuf| Some(format!("{} {}\n", digests.of(path)?, path.display()));
     let lines: String = reads.iter().filter_map(line).collect();
     let list = folder.join(LIST);
-    files::write(&list, lines.as_bytes()).map_err(|error| (list, error))
+    files::write(&list, lines.as_bytes()).map_err(error::io(&list))
 }
 
 fn remove(folder: &Path) -> io::Result<()> {

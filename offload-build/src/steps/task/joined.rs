@@ -1,11 +1,12 @@
 //! Libraries of device functions that join bitcode which calls them.
 
+use crate::messages::Failure;
+use offload_build_core::error;
 use offload_build_core::files;
-use offload_build_core::process::command::{Command, CommandError};
+use offload_build_core::process::command::Command;
 use offload_build_core::process::temporary;
 use offload_formats::format::bitcode;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// Libraries that join the output of a compile if it calls one of their functions. Without such a call the output keeps its bytes,
@@ -22,13 +23,6 @@ pub(crate) struct Joined {
     pub files: Vec<PathBuf>,
 }
 
-/// The reason why libraries were not joined.
-#[derive(Debug)]
-pub(crate) enum JoinError {
-    Command(CommandError),
-    File(PathBuf, io::Error),
-}
-
 /// Returns the file that the command writes, for the compile's output.
 #[must_use]
 pub(crate) fn joined(compiled: &Path) -> PathBuf {
@@ -37,26 +31,24 @@ pub(crate) fn joined(compiled: &Path) -> PathBuf {
 
 impl Joined {
     /// Joins the libraries with the bitcode in the file `compiled` if it calls them; returns the messages.
-    pub(crate) fn run(&self, compiled: &Path) -> Result<String, JoinError> {
-        let in_file = |error| JoinError::File(compiled.to_owned(), error);
-        let bytes = fs::read(compiled).map_err(in_file)?;
+    pub(crate) fn run(&self, compiled: &Path) -> Result<String, Failure> {
+        let bytes = fs::read(compiled).map_err(error::io(compiled))?;
         if !self.is_called(&bytes) {
             return Ok(String::new());
         }
         if let Some((path, text)) = &self.source {
-            files::write(path, text.as_bytes())
-                .map_err(|error| JoinError::File(path.clone(), error))?;
+            files::write(path, text.as_bytes()).map_err(error::io(path))?;
         }
         let variables = temporary::variables(compiled.parent().unwrap_or(Path::new(".")));
         let mut messages = String::new();
         for command in &self.commands {
             let output = command.run_with(&variables).map_err(|error| {
                 let _ = fs::remove_file(joined(compiled));
-                JoinError::Command(error)
+                Failure::Command(Box::new(error), String::new())
             })?;
             messages += &output.stderr;
         }
-        fs::rename(joined(compiled), compiled).map_err(in_file)?;
+        fs::rename(joined(compiled), compiled).map_err(error::io(compiled))?;
         Ok(messages)
     }
 

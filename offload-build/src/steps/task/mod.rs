@@ -27,9 +27,9 @@ use crate::steps::digests::{Digests, hex};
 use crate::steps::key::{KeyFiles, is_older};
 use crate::steps::step::{Done, Made, Step};
 use crate::steps::task::finish::Finish;
-use crate::steps::task::joined::{JoinError, Joined};
+use crate::steps::task::joined::Joined;
 use offload_build_core::environment;
-use offload_build_core::error::Error;
+use offload_build_core::error::{self, Error};
 use offload_build_core::files;
 use offload_build_core::process::command::{Command, CommandError, Output, Quoted};
 use offload_build_core::process::launcher::{Launched, Start};
@@ -72,51 +72,13 @@ pub(crate) struct Task {
     pub hints: SymbolHints,
 }
 
-/// The reason why a task failed. Prints what the task was for, then its cause.
-#[derive(Debug)]
-pub(crate) enum TaskError {
-    /// A command failed; a hint, or nothing.
-    Command(Box<CommandError>, String),
-    /// All commands of this task succeeded, and their output is incomplete.
-    Output(Box<Task>, String),
-    /// A file could not be read, written or renamed.
-    File(PathBuf, io::Error),
-}
-
-impl fmt::Display for TaskError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Command(error, hint) if hint.is_empty() => error.fmt(f),
-            Self::Command(error, hint) => write!(f, "{error}\nhint: {hint}"),
-            Self::Output(task, problem) => {
-                let output = task.output.display();
-                write!(f, "`{output}`: its compiler succeeded, but {problem}")?;
-                let mut started = task.started().iter();
-                started.try_for_each(|command| write!(f, "\ncommand: {command}"))
-            }
-            Self::File(path, error) => write!(f, "{}: {error}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for TaskError {}
-
-impl From<JoinError> for TaskError {
-    fn from(error: JoinError) -> Self {
-        match error {
-            JoinError::Command(error) => Self::Command(Box::new(error), String::new()),
-            JoinError::File(path, error) => Self::File(path, error),
-        }
-    }
-}
-
 impl Task {
     /// Makes the output unless it is up to date.
     ///
     /// # Errors
     ///
     /// When a command fails or a file cannot be written; the output and its key are then absent.
-    pub(crate) fn run(&self, digests: &Digests) -> Result<Done, TaskError> {
+    pub(crate) fn run(&self, digests: &Digests) -> Result<Done, Failure> {
         let recipe = self.recipe();
         if let Some(done) = self.fresh(&recipe, digests) {
             return Ok(done);
@@ -126,11 +88,11 @@ impl Task {
         let stale = [&key.key, &key.messages, &self.output];
         let stale = stale.into_iter().chain(&self.depfile);
         for stale in stale {
-            files::remove(stale).map_err(|error| TaskError::File(stale.clone(), error))?;
+            files::remove(stale).map_err(error::io(stale))?;
             digests.forget(stale);
         }
         let folder = self.output.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).map_err(|error| TaskError::File(folder.to_owned(), error))?;
+        fs::create_dir_all(folder).map_err(error::io(folder))?;
         let part = files::part(&self.output);
         let started = SystemTime::now();
         let mut messages = match self.launch(&part) {
@@ -145,26 +107,22 @@ impl Task {
         returned::check_whole(&part, kind).map_err(|problem| {
             // What could be taken for the output goes.
             let _ = fs::remove_file(&part);
-            TaskError::Output(Box::new(self.clone()), problem)
+            self.incomplete(&problem)
         })?;
         for joined in &self.joined {
             messages += &joined.run(&part)?;
         }
         // While names still hold the numbers of files.
         let named = match &self.depfile {
-            Some(_) => file_numbers::named_files(&part)
-                .map_err(|error| TaskError::File(part.clone(), error))?,
+            Some(_) => file_numbers::named_files(&part).map_err(error::io(&part))?,
             None => BTreeSet::new(),
         };
         self.finish(&part)?;
-        fs::rename(&part, &self.output).map_err(|error| TaskError::File(part, error))?;
-        let reads = self
-            .reads()
-            .map_err(|(path, error)| TaskError::File(path, error))?;
+        fs::rename(&part, &self.output).map_err(error::io(&part))?;
+        let reads = self.reads().map_err(in_file)?;
         let cargo_folder = self.cargo_folder.as_deref();
         let variables = cargo_folder.map(cargo_variables::names).unwrap_or_default();
-        let in_file = |(path, error)| TaskError::File(path, error);
-        key.keep_messages(&messages).map_err(in_file)?;
+        key.keep_messages(&messages)?;
         let paths = std::iter::once(&self.output).chain(&reads);
         let lines = paths.map(|path| {
             let digest = digests.of_now(path)? + &name_in(&named, path);
@@ -176,7 +134,7 @@ impl Task {
         let lines = lines.filter(|_| reads.iter().all(|path| is_older(path, started)));
         if let Some(mut lines) = lines {
             lines.extend(variables.iter().map(|name| variable_line(name) + "\n"));
-            key.write(&recipe, &lines).map_err(in_file)?;
+            key.write(&recipe, &lines)?;
         }
         Ok(Done {
             fresh: false,
@@ -233,9 +191,8 @@ impl Task {
     }
 
     /// Edits what the commands made, and removes the assembly that they made it from.
-    fn finish(&self, part: &Path) -> Result<(), TaskError> {
-        let finished = self.finish.run(part);
-        finished.map_err(|error| TaskError::File(part.to_owned(), error))?;
+    fn finish(&self, part: &Path) -> Result<(), Failure> {
+        self.finish.run(part).map_err(error::io(part))?;
         if let Some(assembly) = self.finish.assembly(&self.output) {
             // A file that stays only takes space.
             let _ = fs::remove_file(assembly);
@@ -243,18 +200,28 @@ impl Task {
         Ok(())
     }
 
+    /// Returns the error of an output that is incomplete, although all commands succeeded.
+    fn incomplete(&self, problem: &str) -> Error {
+        let output = self.output.display();
+        let mut text = format!("`{output}`: its compiler succeeded, but {problem}");
+        for command in self.started() {
+            text += &format!("\ncommand: {command}");
+        }
+        Error::new(text)
+    }
+
     /// Returns the file that has the arguments of a command while it runs, if they are too long for a command line.
     fn arguments_file(&self) -> PathBuf {
         files::beside(&self.output, ".rsp")
     }
 
-    fn run_plainly(&self, part: &Path) -> Result<String, TaskError> {
+    fn run_plainly(&self, part: &Path) -> Result<String, Failure> {
         let variables = temporary::variables(part.parent().unwrap_or(Path::new(".")));
         let run = |command: &Command| command.run_in_file(&variables, &self.arguments_file());
         run_all(&self.commands, run).map_err(|error| {
             let _ = fs::remove_file(part);
             let hint = self.hints.of(error.output());
-            TaskError::Command(Box::new(error), hint)
+            Failure::Command(Box::new(error), hint)
         })
     }
 
@@ -264,9 +231,8 @@ impl Task {
         folder: &Path,
         part: &Path,
         digests: &Digests,
-    ) -> Result<String, TaskError> {
-        let in_file = |(path, error)| TaskError::File(path, error);
-        let mut reads = cargo_reads::take(folder, digests).map_err(in_file)?;
+    ) -> Result<String, Failure> {
+        let mut reads = cargo_reads::take(folder, digests)?;
         let messages = self.run_plainly(part);
         match messages.is_ok() {
             true => reads = self.reads().map_err(in_file)?,
@@ -276,7 +242,7 @@ impl Task {
                 None => reads.clear(),
             },
         }
-        cargo_reads::keep(folder, &reads, digests).map_err(in_file)?;
+        cargo_reads::keep(folder, &reads, digests)?;
         messages
     }
 
@@ -374,6 +340,11 @@ impl Task {
     }
 }
 
+/// Returns the error of a file that could not be read.
+fn in_file((path, problem): (PathBuf, io::Error)) -> Error {
+    error::io(&path)(problem)
+}
+
 /// Runs commands to the first that fails: what they wrote on standard error.
 fn run_all(
     commands: &[Command],
@@ -452,10 +423,7 @@ impl Step for Task {
     }
 
     fn execute(&self, digests: &Digests) -> Result<Done, Failure> {
-        self.run(digests).map_err(|error| match error {
-            TaskError::Command(error, hint) => Failure::Command(error, hint),
-            error => Failure::Other(Error::new(error)),
-        })
+        self.run(digests)
     }
 }
 

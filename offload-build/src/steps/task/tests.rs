@@ -66,6 +66,15 @@ impl Drop for Bench {
     }
 }
 
+/// The error of a task that fails, with its hint.
+fn failure(task: &Task) -> String {
+    match task.run(&Digests::default()).unwrap_err() {
+        Failure::Command(error, hint) if hint.is_empty() => error.to_string(),
+        Failure::Command(error, hint) => format!("{error}\nhint: {hint}"),
+        Failure::Other(error) => error.to_string(),
+    }
+}
+
 #[test]
 fn starts_nothing_when_nothing_changed() {
     let bench = Bench::new("fresh");
@@ -119,9 +128,9 @@ fn takes_no_empty_dependency_file_for_one_of_a_compile() {
     let bench = Bench::new("no-names");
     for text in ["", "out: "] {
         let task = bench.task(&format!("cat k.c > k.out.part; printf '{text}' > k.d"));
-        let error = task.run(&Digests::default()).unwrap_err().to_string();
+        let error = failure(&task);
         let expected = format!(
-            "{}: this dependency file names no files\nhint: ",
+            "{}: this dependency file names no files [OFF509]\nhint: ",
             bench.0.join("k.d").display()
         );
         assert!(error.starts_with(&expected), "{error}");
@@ -152,16 +161,21 @@ fn runs_a_command_that_is_longer_than_the_kernel_accepts() {
 }
 
 #[test]
+fn tells_a_file_that_cannot_be_written_from_a_command_that_failed() {
+    let bench = Bench::new("unwritten");
+    let task = bench.task("mkdir k.out; cat k.c > k.out.part; echo 'out: k.c' > k.d");
+    let error = failure(&task);
+    assert!(error.contains(" (os error "), "{error}");
+    assert!(error.ends_with(") [OFF509]"), "{error}");
+}
+
+#[test]
 fn keeps_nothing_of_a_command_that_failed() {
     let bench = Bench::new("failed");
     let bad = bench.task("echo half > k.out.part; exit 1");
-    let error = bad.run(&Digests::default()).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("`/bin/sh` failed (exit status: 1)"),
-        "{error}"
-    );
+    let error = failure(&bad);
+    let expected = "`/bin/sh` failed (exit status: 1)";
+    assert!(error.starts_with(expected), "{error}");
     for name in ["k.out", "k.out.part", "k.out.key"] {
         assert!(!bench.0.join(name).exists(), "{name} is left");
     }
@@ -178,7 +192,7 @@ fn hints_at_undefined_symbols_that_the_program_tells_of() {
     let fails = |script: &str| {
         let mut task = bench.task(script);
         task.hints.undefined = "elsewhere";
-        task.run(&Digests::default()).unwrap_err().to_string()
+        failure(&task)
     };
     let error = fails("echo 'undefined symbol: f' >&2; exit 1");
     assert!(
