@@ -744,6 +744,60 @@ fn links_ptx_and_cubins_together() {
 }
 
 #[test]
+fn links_more_cubins_than_a_command_line_holds() {
+    let (Some(cuda), Some(project)) = (cuda(), Project::new(22)) else {
+        return;
+    };
+    let head = ".version 8.0\n.target sm_80\n.address_size 64\n";
+    let kernel = |name: &str| format!("{head}.visible .entry {name}() {{ ret; }}\n");
+    let image = |file: &str| format!("file={file},kind=cuda,triple={NVIDIA},arch=sm_80");
+    let names: Vec<String> = (0..40).map(|index| format!("k{index}")).collect();
+    let mut images = Vec::new();
+    for name in &names {
+        project.write("k.ptx", kernel(name));
+        let cubin = format!("{name}.cubin");
+        let assemble = ["-c", "-arch", "sm_80", "k.ptx", "-o", &cubin];
+        run(project.command(cuda.join("bin/ptxas")).args(assemble));
+        images.push(image(&cubin));
+    }
+    let embed = |name: &str, images: &[String]| {
+        let images: Vec<&str> = images.iter().map(String::as_str).collect();
+        project.embed(name, &images);
+    };
+    embed("a.o", &images);
+    project.write("ptx.ptx", kernel("ptx"));
+    embed("b.o", &[image("ptx.ptx")]);
+    // Names so long that the arguments are in a file.
+    let deep = project.path(["d"; 12].map(|letter| letter.repeat(240)).join("/"));
+    fs::create_dir_all(&deep).unwrap();
+    for objects in [&["a.o"][..], &["a.o", "b.o"]] {
+        let mut link = project.command(project.path("bin/offload-ld"));
+        link.args(["--linker-path=/bin/true", "--save-temps"]);
+        link.args(["--wrapper-verbose", "-o"])
+            .arg(deep.join("prog"));
+        let done = link.args(objects).env("CUDA_PATH", &cuda).output().unwrap();
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert!(done.status.success(), "{objects:?}: {said}");
+        let linked = || {
+            let files = fs::read_dir(&deep).unwrap();
+            let mut files = files.map(|file| file.unwrap().path());
+            let image = files.find(|path| path.extension() == Some(OsStr::new("img")));
+            let image = fs::read(image.unwrap()).unwrap();
+            let (_, symbols) = machine_and_symbols(&image);
+            names.iter().all(|name| symbols.contains(name))
+        };
+        assert!(linked(), "{objects:?}");
+        // What is printed is the whole command, which can be repeated.
+        let mut lines = said.lines();
+        let line = lines.find(|line| line.contains("/nvlink ")).unwrap();
+        assert!(line.len() > 100_000, "{line}");
+        project.write("again.sh", line);
+        run(project.command("sh").arg("again.sh"));
+        assert!(linked(), "{objects:?}");
+    }
+}
+
+#[test]
 fn makes_bitcode_or_links_without_lto_where_that_is_asked_for() {
     for release in crate::support::share([19, 22], 0, 2) {
         let Some(project) = Project::new(release) else {

@@ -17,10 +17,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 impl DeviceLinker<'_> {
-    /// Tells whether clang can link this by itself: by its helper, which runs NVIDIA's tools.
+    /// Tells whether clang links this by itself: by its helper, which runs NVIDIA's tools. Cubins need only nvlink, and clang's line
+    /// for very many of them fails.
     pub(crate) fn has_nvlink_wrapper(&self, job: &LinkJob) -> bool {
         let is_ptx = |input: &DeviceInput| matches!(input, DeviceInput::Ptx(_));
-        !job.inputs.iter().any(is_ptx)
+        job.has_bitcode()
+            && !job.inputs.iter().any(is_ptx)
             && self.tools.nvlink_wrapper.is_ok()
             && self.tools.nvlink.is_ok()
     }

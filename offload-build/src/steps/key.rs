@@ -48,8 +48,9 @@ impl KeyFiles {
     pub(crate) fn keep_messages(&self, messages: &str) -> Result<(), Error> {
         match messages {
             "" => Ok(()),
-            _ => files::write(&self.messages, messages.as_bytes())
-                .map_err(error::io(&self.messages)),
+            _ => {
+                files::write(&self.messages, messages.as_bytes()).map_err(error::io(&self.messages))
+            }
         }
     }
 

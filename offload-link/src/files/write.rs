@@ -82,9 +82,8 @@ pub(crate) fn read_pieces(pieces: &[Piece], inputs: &[PathBuf]) -> io::Result<Ve
 pub(crate) fn write_pieces(file: &File, pieces: &[Piece], inputs: &[PathBuf]) -> io::Result<()> {
     write_pieces_by(file, pieces, |input, range, offset| {
         let path = inputs.get(input).ok_or(io::ErrorKind::InvalidInput)?;
-        let named = |error: io::Error| {
-            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-        };
+        let named =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         let from = Opened::open(path).map_err(named)?;
         let copied = copy_range(&from, range, file, offset);
         copied.map_err(|error| match error {

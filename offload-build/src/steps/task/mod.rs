@@ -226,12 +226,7 @@ impl Task {
     }
 
     /// Runs commands that start a Cargo, which notices all changes.
-    fn run_cargo(
-        &self,
-        folder: &Path,
-        part: &Path,
-        digests: &Digests,
-    ) -> Result<String, Failure> {
+    fn run_cargo(&self, folder: &Path, part: &Path, digests: &Digests) -> Result<String, Failure> {
         let mut reads = cargo_reads::take(folder, digests)?;
         let messages = self.run_plainly(part);
         match messages.is_ok() {

@@ -573,8 +573,7 @@ fn refuse_mistaken(text: &OsStr) -> Result<(), LinkError> {
     }
     let names = OWN.iter().flat_map(|row| row.names);
     let nearest = names.min_by_key(|known| distance(known, name));
-    let nearest =
-        nearest.filter(|known| distance(known, name) <= name.len() / 2);
+    let nearest = nearest.filter(|known| distance(known, name) <= name.len() / 2);
     let hint = nearest.map_or(String::new(), |known| {
         format!("\nhint: did you mean `--{known}`?")
     });
