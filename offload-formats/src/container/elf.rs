@@ -417,4 +417,6 @@ fn string(strings: &[u8], offset: u32) -> Option<&[u8]> {
 }
 
 #[cfg(test)]
+pub(super) mod sample;
+#[cfg(test)]
 mod tests;

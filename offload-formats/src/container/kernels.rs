@@ -131,6 +131,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn takes_kinds_from_a_name_with_as_many_parameters() {
+        let kinds = |name: &str| {
+            let kernel = Kernel {
+                name: name.to_owned(),
+                arguments: vec![Argument::at(0, 8), Argument::at(8, 8)],
+                ..Kernel::default()
+            };
+            let kernel = kernel.with_kinds();
+            let kinds = kernel.arguments.iter().map(|argument| argument.kind);
+            kinds.collect::<Vec<_>>()
+        };
+        // `k(float*, double)`, and `k(float*)`.
+        let both = [ArgumentKind::Pointer, ArgumentKind::Value].map(Some);
+        assert_eq!(kinds("_Z1kPfd"), both);
+        assert_eq!(kinds("_Z1kPf"), [None, None]);
+    }
+
+    #[test]
     fn knows_kernels_that_each_image_has_for_its_own_processor() {
         // Shortened: the names of the library have up to a thousand letters.
         let of_rocprim = "_ZN7rocprim17ROCPRIM_400500_NS6detail17trampoline_kernelINS0_14default_configENS1_\

@@ -45,3 +45,14 @@ pub(super) struct MachOSection {
 
 /// A file in a universal one, with `lipo`'s name for its processor.
 pub(super) type Slice = (Vec<u8>, Range<u64>);
+
+/// Returns a universal file with these slices: processor, offset, size; then `rest`.
+#[cfg(test)]
+pub(super) fn universal(slices: &[[u32; 3]], rest: &[u8]) -> Vec<u8> {
+    let mut words = vec![0xcafe_babe, slices.len() as u32];
+    for [processor, offset, size] in slices {
+        words.extend([*processor, 3, *offset, *size, 0]);
+    }
+    let bytes = words.into_iter().flat_map(u32::to_be_bytes);
+    bytes.chain(rest.iter().copied()).collect()
+}

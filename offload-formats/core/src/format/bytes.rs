@@ -522,6 +522,13 @@ mod tests {
     }
 
     #[test]
+    fn cuts_a_range_to_that_of_the_cursor() {
+        let cursor = Cursor::new(BYTES, 2..6).within(3..99);
+        assert_eq!((cursor.position(), cursor.end()), (3, 6));
+        assert!(cursor.clone().read(4, "content").is_err());
+    }
+
+    #[test]
     fn reads_parts_of_slices() {
         for (range, delimiter, expected) in [
             (2..20, 1, Some(&b"AB"[..])),

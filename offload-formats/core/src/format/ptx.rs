@@ -105,3 +105,22 @@ fn string(text: &[u8]) -> usize {
     }
     text.len()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaves_out_comments_and_no_strings() {
+        let cases: [(&[u8], &[u8]); 4] = [
+            (b"a // b\nc", b"a \nc"),
+            (b"\"a // \\\"b\" /* c */d", b"\"a // \\\"b\" d"),
+            // As `fatbinary` of CUDA 13.5 keeps both.
+            (b"\\\"// a", b"\\\""),
+            (b"a/* b", b"a"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(stripped(text), expected, "{}", text.escape_ascii());
+        }
+    }
+}

@@ -397,4 +397,35 @@ mod tests {
         let problem = failing.keep(1, |out| out.write_all(b"a")).unwrap_err();
         assert_eq!(problem.kind(), io::ErrorKind::StorageFull);
     }
+
+    /// A file of which nothing can be read.
+    struct UnreadableFile;
+    impl Read for UnreadableFile {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::Other.into())
+        }
+    }
+    impl Write for UnreadableFile {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    impl Seek for UnreadableFile {
+        fn seek(&mut self, _: SeekFrom) -> io::Result<u64> {
+            Ok(0)
+        }
+    }
+
+    #[test]
+    fn returns_no_bytes_after_a_failed_read() {
+        let scratch = Scratch::new(|| Ok(Box::new(UnreadableFile)));
+        let kept = scratch.keep(3, |out| out.write_all(b"abc")).unwrap();
+        let mut source = kept.source();
+        for _ in 0..2 {
+            assert_eq!(source.read_exact_at(&mut [0; 3], 0), None);
+        }
+    }
 }

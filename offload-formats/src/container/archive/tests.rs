@@ -172,6 +172,12 @@ fn reads_thin_archives_as_the_files_they_name() {
         .map(|it| (it.size, it.content.clone()))
         .collect();
     assert_eq!(sizes, [(1008, None), (1032, None)]);
+    // The wide index is in the archive, too: 8 bytes for no symbols.
+    let header = |name: &str, size: usize| format!("{name:<16}{:<32}{size:<10}`\n", 0);
+    let (index, member) = (header("/SYM64/", 8), header("a.o/", 4));
+    let archive = ["!<thin>\n", &index, &"\0".repeat(8), &member].concat();
+    let archive = parse(archive.as_bytes()).unwrap();
+    assert_eq!(names(&archive), ["a.o"]);
 }
 
 #[test]

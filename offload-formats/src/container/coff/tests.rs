@@ -167,6 +167,12 @@ fn tells_what_is_damaged() {
             &[(image + 24 + 112 + 48, &[0xff, 0xff])],
             "the debug directory is not inside a section",
         ),
+        // At zeros, 0x100 bytes before the end of the section, with a byte more.
+        (
+            IMAGE,
+            &[(image + 24 + 112 + 48, &[0, 0x21, 0, 0, 1, 1])],
+            "the debug directory is not inside a section",
+        ),
         (
             HOST,
             &[(0, &[0, 0, 0xff, 0xff])],

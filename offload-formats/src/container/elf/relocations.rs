@@ -59,3 +59,17 @@ pub(crate) fn packed_addresses(words: impl Iterator<Item = u64>) -> impl Iterato
         first.into_iter().chain(others)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_words_of_bits_one_after_the_other() {
+        // An address; bits of the first and last word after it; the first word after these 63.
+        let words = [0x1000, 1 | 1 << 1 | 1 << 63, 1 | 1 << 1, 0x2000, 1 | 1 << 1];
+        let found: Vec<u64> = packed_addresses(words.into_iter()).collect();
+        let last = 0x1008 + 62 * 8;
+        assert_eq!(found, [0x1000, 0x1008, last, last + 8, 0x2000, 0x2008]);
+    }
+}

@@ -1,3 +1,4 @@
+use super::sample::{SampleSection, elf_file, symbol_table};
 use super::*;
 use crate::container::embed::elf_object;
 use crate::format::pieces;
@@ -476,4 +477,55 @@ fn reads_relocations_with_and_without_addends() {
     let error = relocations(rela, &record[..16]).unwrap_err();
     let expected = "section 4: its relocations cannot be rewritten";
     assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn reads_the_section_indices_of_this_table_of_symbols() {
+    let indices = [[0_u32, 7], [0, 5]].map(|indices| indices.map(u32::to_le_bytes).concat());
+    let section = |kind: u32, link, content| SampleSection {
+        kind,
+        flags: 0,
+        address: 0,
+        link,
+        content,
+    };
+    let symbols = symbol_table(&[(1, elf::SHN_XINDEX.0)]);
+    let sections = [
+        section(elf::SHT_SYMTAB.0, 1, &symbols[..]),
+        // Of another table.
+        section(elf::SHT_SYMTAB_SHNDX.0, 9, &indices[0]),
+        section(elf::SHT_SYMTAB_SHNDX.0, 2, &indices[1]),
+    ];
+    let file = elf_file(1, 62, b"\0x\0", &sections);
+    let symbols = parse(&file).unwrap().symbols(SymbolTable::All).unwrap();
+    assert_eq!(
+        (symbols[1].name, symbols[1].place),
+        (&b"x"[..], SymbolPlace::Section(5))
+    );
+}
+
+#[test]
+fn rejects_segments_of_notes_that_lie_over_each_other() {
+    let mut note = [4_u32, 4096, 1].map(u32::to_le_bytes).concat();
+    note.extend(b"GNU\0");
+    note.resize(note.len() + 4096, 7);
+    let file = |count: u16| {
+        let mut file = ELF64_LITTLE[..0x40].to_vec();
+        file[0x28..0x30].fill(0);
+        file[0x3c..0x40].fill(0);
+        file[0x20..0x28].copy_from_slice(&64_u64.to_le_bytes());
+        file[0x36..0x3a].copy_from_slice(&[56, count].map(u16::to_le_bytes).concat());
+        let (offset, size) = (64 + 56 * u64::from(count), note.len() as u64);
+        for _ in 0..count {
+            file.extend([elf::PT_NOTE.0, 4].map(u32::to_le_bytes).concat());
+            let words = [offset, 0, 0, size, size, 4];
+            file.extend(words.map(u64::to_le_bytes).concat());
+        }
+        file.extend(&note);
+        file
+    };
+    let notes = |file: &[u8]| parse(file).unwrap().notes().map(|notes| notes.len());
+    assert_eq!(notes(&file(1)), Ok(1));
+    let offset = 64 + 2 * 56;
+    assert_eq!(notes(&file(2)), Err(ElfError::Notes { offset }));
 }

@@ -2,12 +2,16 @@ use super::*;
 use crate::container::Standing;
 use crate::container::archive::{self, NewMember};
 use crate::container::elf::Machine;
-use crate::container::embed::elf_object;
+use crate::container::embed::{Flavor, Host, elf_object, embed_bytes};
+use crate::container::macho::universal;
 use crate::container::test_objects::object_around;
 use crate::format::bundle::{self, BundleImage};
 use crate::format::compressed_bundle;
-use crate::format::offload_binary::BinaryImage;
-use crate::names::{ImageKind, LlvmRelease, OffloadKind};
+use crate::format::offload_binary::{
+    self, BinaryImage, Method, NewBinaryEntry, OffloadBinaryVersion,
+};
+use crate::format::pieces;
+use crate::names::{ImageKind, LlvmRelease, OffloadKind, Triple};
 use std::num::NonZeroU64;
 
 /// Written by `fatbinary` of CUDA 13.5: `sm_80` and `sm_100a`.
@@ -16,6 +20,12 @@ const FATBIN: &[u8] = include_bytes!("../../../../tests/golden/cuda-13.5/two-ima
 const CUBIN: &[u8] = include_bytes!("../../../../tests/golden/cuda-13.5/kernels.cubin");
 /// Registered by `clang-linker-wrapper` of LLVM 22.1.8 for Intel's GPUs.
 const INTEL: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/intel-openmp.elf");
+/// Written by `llvm-as` 22.1.8 for AMD's GPUs.
+const SPIRV_BITCODE: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/spirv64.bc");
+/// Written by clang 22.1.8 for the CPU, with embedded offload binaries.
+const EMBEDDED: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/embedded.bc");
+/// Written by `llvm-offload-binary` 22.1.8.
+const TWO: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/two-images.offload-binary");
 const PTX: &[u8] = b"// a comment\n.version 8.0\n.target sm_90a\n.address_size 64\n";
 
 fn find(bytes: &[u8]) -> Inventory {
@@ -61,8 +71,13 @@ fn finds_images_without_a_container() {
         images(PTX),
         [(text("compute_90a"), Some(ImageForm::Ptx), 0)]
     );
-    let spirv = [&[0x03, 0x02, 0x23, 0x07][..], &[0; 16]].concat();
-    assert_eq!(images(&spirv), [(String::new(), Some(ImageForm::SpirV), 0)]);
+    // In both byte orders.
+    for magic in [0x0723_0203_u32.to_le_bytes(), 0x0723_0203_u32.to_be_bytes()] {
+        let spirv = [&magic[..], &[0; 16]].concat();
+        assert_eq!(images(&spirv), [(String::new(), Some(ImageForm::SpirV), 0)]);
+    }
+    let bitcode = [("spirv64-amd-amdhsa".to_owned(), Some(ImageForm::Bitcode), 0)];
+    assert_eq!(images(SPIRV_BITCODE), bitcode);
     let intel = [("spirv64-intel".to_owned(), Some(ImageForm::SpirVElf), 0)];
     assert_eq!(images(INTEL), intel);
     for other in [&b"plain text"[..], b"", b"\x7fEL", b"//.version"] {
@@ -182,6 +197,31 @@ fn respects_the_limit_on_unpacked_bytes() {
     let found = limited(size - 1);
     assert!(found.images().is_empty());
     assert!(found.problems[0].is_limit);
+
+    // What is kept unpacked counts together: bundles of text, and offload binaries.
+    let text = b"\n# __CLANG_OFFLOAD_BUNDLE____START__ hip-amdgcn-amd-amdhsa--gfx90a\ntext\n\
+        # __CLANG_OFFLOAD_BUNDLE____END__ hip-amdgcn-amd-amdhsa--gfx90a\n";
+    let text_bundle = compressed_bundle::compress(text, Default::default()).unwrap();
+    let entry = NewBinaryEntry {
+        image_size: 4096,
+        ..NewBinaryEntry::default()
+    };
+    let version = OffloadBinaryVersion::from_raw(3).unwrap();
+    let plain = offload_binary::layout(&[entry], version, LlvmRelease::V22).unwrap();
+    let plain = pieces::to_bytes(&plain, &[&[7; 4096]]).unwrap();
+    let mut binary = offload_binary::compress(&plain, Method::Zlib, None).unwrap();
+    binary.resize(binary.len().next_multiple_of(8), 0);
+    for (packed, size) in [
+        (text_bundle, text.len() as u64),
+        (binary, plain.len() as u64),
+    ] {
+        let two = [&packed[..], &packed].concat();
+        let limited = |limit| inventory(&two[..], &mut Unpacking::in_memory(limit));
+        assert_eq!(limited(2 * size).images().len(), 2);
+        let found = limited(2 * size - 1);
+        assert_eq!(found.images().len(), 1);
+        assert!(found.problems[0].is_limit);
+    }
 }
 
 /// Every truncation and change gives images or problems, never a panic, and ranges inside the file.
@@ -209,6 +249,59 @@ fn survives_truncations_and_changes() {
             }
         }
     }
+}
+
+#[test]
+fn reads_the_slices_of_universal_files_once() {
+    let host = Host::of(&Triple::parse("x86_64-apple-macos").unwrap()).unwrap();
+    let macho = embed_bytes(host, Flavor::Excluded, TWO).unwrap();
+    let size = macho.len() as u32;
+    let arches = |found: &Inventory| {
+        let images = found.images().into_iter();
+        let images = images.map(|placed| placed.image.target.processor.clone());
+        images.collect::<Vec<_>>()
+    };
+    let found = find(&universal(&[[7, 48, size], [7, 48, size]], &macho));
+    assert_eq!(arches(&found), ["sm_70", "gfx90a"]);
+    assert_eq!(found.problems[0].problem.to_string(), "slices overlap");
+
+    let bitcode = find(&universal(&[[7, 28, EMBEDDED.len() as u32]], EMBEDDED));
+    // The file embeds the two images twice (`tests/golden/README.md`).
+    assert_eq!(arches(&bitcode), ["sm_70", "gfx90a", "sm_70", "gfx90a"]);
+    assert_eq!(bitcode.containers[0].members, [b"i386"]);
+}
+
+/// A zip file with a member that is not compressed.
+fn zip(content: &[u8]) -> Vec<u8> {
+    let size = (content.len() as u32).to_le_bytes();
+    // Version, flags, method, time, date; checksum; both sizes; sizes of the name and of extra fields.
+    let record = [&[20, 0][..], &[0; 12], &size, &size, &[1, 0, 0, 0]].concat();
+    let local = [b"PK\x03\x04", &record[..], b"m", content].concat();
+    // With the version of the writer before, and the size of the comment, attributes and the offset after it.
+    let central = [b"PK\x01\x02\x14\0", &record[..], &[0; 14], b"m"].concat();
+    let places = [central.len() as u32, local.len() as u32].map(u32::to_le_bytes);
+    let end = [
+        b"PK\x05\x06\0\0\0\0\x01\0\x01\0",
+        places.as_flattened(),
+        &[0; 2],
+    ]
+    .concat();
+    [local, central, end].concat()
+}
+
+#[test]
+fn limits_the_nesting_of_zip_files() {
+    let mut file = CUBIN.to_vec();
+    for _ in 0..16 {
+        file = zip(&file);
+    }
+    let found = find(&file);
+    assert!(found.problems.is_empty(), "{}", found.problems[0]);
+    assert_eq!(found.containers[0].members, [b"m"; 16]);
+    let found = find(&zip(&file));
+    assert_eq!(found.images().len(), 0);
+    let problem = found.problems[0].problem.to_string();
+    assert_eq!(problem, "archives are nested more than 16 deep");
 }
 
 #[test]

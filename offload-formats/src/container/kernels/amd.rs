@@ -103,3 +103,52 @@ fn names(mut symbols: Vec<ElfSymbol<'_>>) -> ByName<FoundKernel> {
     }
     kernels
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::elf::sample::{SampleSection, elf_file, symbol_table};
+    use object::elf;
+
+    /// A note on the kernel `k` that has so many registers.
+    fn note(registers: u8) -> Vec<u8> {
+        let parts: [&[u8]; 7] = [
+            b"\x81\xaeamdhsa.kernels\x91\x85",
+            b"\xb5.kernarg_segment_size\0",
+            b"\xb9.group_segment_fixed_size\0",
+            b"\xbb.private_segment_fixed_size\0",
+            b"\xa7.symbol\xa4k.kd",
+            b"\xab.vgpr_count",
+            &[registers],
+        ];
+        let content = parts.concat();
+        let sizes = [7, content.len() as u32, METADATA.1];
+        let mut note = [&sizes.map(u32::to_le_bytes).concat(), &b"AMDGPU\0\0"[..]].concat();
+        note.extend(content);
+        note.resize(note.len().next_multiple_of(4), 0);
+        note
+    }
+
+    #[test]
+    fn keeps_the_first_description_of_a_kernel_as_linkers_keep_its_code() {
+        let (symbols, notes) = (symbol_table(&[(1, 1)]), [note(7), note(9)].concat());
+        let section = |kind: elf::SectionType, content| SampleSection {
+            kind: kind.0,
+            flags: 0,
+            address: 0,
+            link: 1,
+            content,
+        };
+        let sections = [
+            section(elf::SHT_SYMTAB, &symbols[..]),
+            section(elf::SHT_NOTE, &notes),
+        ];
+        let file = elf_file(elf::ET_DYN.0, elf::EM_AMDGPU.0, b"\0k.kd\0", &sections);
+        let file = Elf::parse(&file[..], 0..file.len() as u64).unwrap();
+        let found = kernels(&file).unwrap();
+        let found = found
+            .iter()
+            .map(|kernel| (&kernel.name[..], kernel.registers));
+        assert!(found.eq([("k", Some(7))]));
+    }
+}

@@ -82,6 +82,12 @@ fn gives_back_an_image_of_one_nul() {
         (HOST_ID.to_owned(), vec![1], false),
     ];
     assert_eq!(entries(&image), expected);
+    // One that only starts with a NUL.
+    let image = embed(ELF_HOST, &[(HOST_ID, Some(b"\0x"))]).unwrap();
+    assert_eq!(
+        entries(&image),
+        [(HOST_ID.to_owned(), b"\0x".to_vec(), false)]
+    );
 }
 
 #[test]

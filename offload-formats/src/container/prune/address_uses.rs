@@ -280,6 +280,32 @@ mod tests {
     }
 
     #[test]
+    fn finds_instructions_between_the_parts_that_are_read() {
+        let section = |size: usize| SectionHeader64 {
+            name: 0,
+            kind: elf::SHT_PROGBITS.0,
+            flags: 0,
+            address: 0x1000,
+            offset: 0,
+            size: size as u64,
+            link: 0,
+            info: 0,
+            alignment: 1,
+            entry_size: 0,
+        };
+        for start in [PART as usize - 7, PART as usize - 3, PART as usize] {
+            // `lea rax, [rip + 0x100]`, which has 7 bytes.
+            let mut code = vec![0x90; PART as usize + 16];
+            code[start..start + 7].copy_from_slice(b"\x48\x8d\x05\0\x01\0\0");
+            let used = 0x1000 + start as u64 + 7 + 0x100;
+            let found = |address| (address == used).then_some(());
+            let look = |code: &[u8], start| in_x86(code, start, &found);
+            let result = search(&code[..], &section(code.len()), look);
+            assert!(matches!(result, Ok(Some(()))), "{start:#x}");
+        }
+    }
+
+    #[test]
     fn reads_pairs_of_instructions_of_aarch64() {
         let code = |words: &[u32]| -> Vec<u8> {
             words.iter().flat_map(|word| word.to_le_bytes()).collect()

@@ -1,6 +1,6 @@
 use super::*;
 
-use crate::container::archive;
+use crate::container::archive::{self, NewMember};
 use crate::container::elf::{Elf, ElfSection};
 use crate::container::test_objects::object_around;
 use crate::format::bundle::{self, BundleImage};
@@ -90,6 +90,8 @@ fn keeps_headers_and_images_of_fat_binaries() {
 
 const GFX906: &[(&[u8], &[u8])] = &[(b"arch", b"gfx906")];
 const GFX908: &[(&[u8], &[u8])] = &[(b"arch", b"gfx908")];
+const SM_75: &[(&[u8], &[u8])] = &[(b"arch", b"sm_75")];
+const SM_80: &[(&[u8], &[u8])] = &[(b"arch", b"sm_80")];
 
 #[test]
 fn writes_the_offload_binary_that_a_packager_would_write() {
@@ -112,6 +114,12 @@ fn writes_the_offload_binary_that_a_packager_would_write() {
     let choice = keep(&["gfx908"]);
     let pruned = prune(&file[..], &choice, LIMIT, &Scratch::in_memory()).unwrap();
     assert_eq!(pruned.copied.len(), 1);
+    // Drivers compile PTX for later processors. LLVM starts it with a comment, some compilers with a long one.
+    let text = format!("//{}\n.version 8.0\n.target sm_80\n", "-".repeat(100));
+    let (ptx, code) = (entry(SM_80, text.len() as u64), entry(SM_75, 4));
+    let file = written(&[ptx, code], &[text.as_bytes(), b"code"]);
+    let ptx = entry(SM_80, text.len() as u64);
+    assert!(bytes(&file, &keep(&["sm_90"])) == written(&[ptx], &[text.as_bytes()]));
 }
 
 #[test]
@@ -172,21 +180,42 @@ fn survives_truncations_and_changes() {
     }
 }
 
+/// Returns the problem of keeping `sm_80`.
+fn problem(file: &[u8]) -> Option<PruneProblem> {
+    let pruned = prune(file, &keep(&["sm_80"]), LIMIT, &Scratch::in_memory());
+    pruned.err().map(|error| error.problem)
+}
+
 #[test]
-fn refuses_an_object_with_several_native_libraries() {
-    let library = archive::write(&[]);
-    let refuses = |count| {
-        let object = object_around(&library, count);
-        let pruned = prune(
-            &object[..],
-            &keep(&["gfx90a"]),
-            LIMIT,
-            &Scratch::in_memory(),
-        );
-        matches!(
-            pruned.err().map(|error| error.problem),
-            Some(PruneProblem::NestedArchive)
-        )
+fn refuses_native_libraries_that_rustc_does_not_write() {
+    let library = |bytes: &[u8]| {
+        archive::write(&[NewMember {
+            name: "m",
+            bytes,
+            symbols: &[],
+        }])
     };
-    assert!(!refuses(1) && refuses(2));
+    let nested = |depth: usize| {
+        let mut bytes = FATBIN.to_vec();
+        for _ in 0..depth {
+            bytes = object_around(&library(&bytes), 1);
+        }
+        bytes
+    };
+    let library = library(FATBIN);
+    let mut linked = object_around(&library, 1);
+    linked[16] = elf::ET_DYN.0 as u8;
+    // The size of program headers.
+    linked[54] = 56;
+    for (file, is_pruned) in [
+        (object_around(&library, 1), true),
+        (nested(17), true),
+        (object_around(&library, 2), false),
+        (nested(18), false),
+        (linked, false),
+    ] {
+        let expected = (!is_pruned).then_some("NestedArchive");
+        let found = problem(&file).map(|problem| format!("{problem:?}"));
+        assert_eq!(found.as_deref(), expected);
+    }
 }

@@ -201,3 +201,31 @@ impl<'d, R: ReadAt<'d>> HostFile<'d, R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::elf::sample::{SampleSection, elf_file};
+
+    #[test]
+    fn finds_the_start_of_a_section_that_follows_another_one() {
+        let section = |address, content| SampleSection {
+            kind: elf::SHT_PROGBITS.0,
+            flags: elf::SHF_ALLOC.0.into(),
+            address,
+            link: 0,
+            content,
+        };
+        let sections = [section(0xff8, &b"one.one."[..]), section(0x1000, b"two")];
+        let file = elf_file(elf::ET_DYN.0, elf::EM_X86_64.0, b"\0", &sections);
+        let host = HostFile::read(&file[..], 0..file.len() as u64).unwrap();
+        let at = |address| {
+            let offset = host.offset_of(address)?;
+            Some(file[offset as usize])
+        };
+        assert_eq!(
+            [0xff7, 0xff8, 0xfff, 0x1000, 0x1002, 0x1003].map(at),
+            [None, Some(b'o'), Some(b'.'), Some(b't'), Some(b'o'), None]
+        );
+    }
+}

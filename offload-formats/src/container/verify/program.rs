@@ -322,6 +322,8 @@ mod tests {
             ("_Z24__device_stub__Z5plainPfPf", "plain"),
             ("_Z24__device_stub__ZN1n1kEPiPi", "k"),
             ("_Z31__device_stub__ZN1n2k2ENS_1sEPiRN1n1sEPi", "k2"),
+            // The type of the parameter is no part of the name.
+            ("_Z24__device_stub__Z3foo3bar3bar", "foo"),
         ] {
             let names = kernel_of(function)
                 .map(|kernel| kernel.names)

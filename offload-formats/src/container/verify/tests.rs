@@ -3,6 +3,8 @@ use super::*;
 use std::io::Cursor;
 use std::num::NonZeroU64;
 
+use crate::container::elf::Machine;
+use crate::container::embed::elf_object;
 use crate::container::inventory::inventory;
 use crate::format::bundle::{self, BundleImage};
 use crate::format::compressed_bundle::{CompressedBundleVersion, Compression, compress};
@@ -163,6 +165,18 @@ fn finds_bad_layout() {
     let fits = 4096_usize.saturating_sub(32) / (24 + ids[0].len());
     assert!(!codes(&bundle_at(4096, &entries[..fits])).contains(&"OFF205"));
     assert!(codes(&bundle_at(4096, &entries[..fits + 1])).contains(&"OFF205"));
+    // 32 + 7 * (24 + 38) + 66 * (24 + 31) = 4096: the last one that the runtime reads.
+    let ids: Vec<String> = (0..73)
+        .map(|number| {
+            let features = if number < 7 { ":xnack+" } else { "" };
+            format!("hipv4-amdgcn-amd-amdhsa--gfx9{number:02}{features}")
+        })
+        .collect();
+    let entries: Vec<(&str, &[u8])> = ids.iter().map(|id| (id.as_str(), &b""[..])).collect();
+    assert!(!codes(&bundle_at(4096, &entries)).contains(&"OFF205"));
+    // A linker aligns the section of an object.
+    let object = elf_object(Machine::X86_64, &bundle_at(8, &[entry])).unwrap();
+    assert_eq!(codes(&object), [""; 0]);
     // The offset of the second image, in its record after that of the first, becomes that of the first.
     let entries = [
         ("hip-amdgcn-amd-amdhsa--gfx906", &image[..]),

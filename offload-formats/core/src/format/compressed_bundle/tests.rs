@@ -226,6 +226,22 @@ fn ends_where_frames_of_any_form_end() {
     }
 }
 
+/// RFC 8878, 3.1.1.1.1.6: flag 3 is a dictionary ID of 4 bytes. No dictionary has the ID 0.
+#[test]
+fn ends_where_a_frame_with_the_id_of_a_dictionary_ends() {
+    let content = b"content";
+    // A single segment, so that the size of the content follows; the last block, of 7 bytes as they are.
+    let start = b"\x28\xb5\x2f\xfd\x23\0\0\0\0\x07\x39\0\0";
+    let hash = Md5::digest(content)[..8].try_into().unwrap();
+    let (version, size) = (CompressedBundleVersion::V1, content.len() as u64);
+    let header = header(version, Method::Zstd, 0, size, hash).unwrap();
+    let whole = [&header[..], start, content].concat();
+    let bytes = [&whole[..], V3].concat();
+    let found = parse(&bytes).unwrap();
+    assert_eq!(found.range(), 0..whole.len() as u64);
+    assert_eq!(found.decompress(&bytes[..], size).unwrap(), content);
+}
+
 /// However the stream comes; what follows in it is left there.
 #[test]
 fn decompresses_streams_and_leaves_what_follows() {

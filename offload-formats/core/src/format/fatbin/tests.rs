@@ -1,5 +1,6 @@
 //! Tests of fat binaries.
 
+use super::layout::{GROUP, GroupHeader, LZ4, ZSTD};
 use super::*;
 use crate::format::bytes::OutOfBounds;
 
@@ -29,6 +30,10 @@ fn reads_what_nvidia_writes() {
         cubin("sm_100a", 0xc70..GOLDEN.len() as u64),
     ];
     assert_eq!(read(GOLDEN).unwrap(), expected);
+    // The flags of the second image, at 0xbf8 + 0x28: for its family instead of for its processor alone.
+    let mut family = GOLDEN.to_vec();
+    family[0xc22] = 0x20;
+    assert_eq!(read(&family).unwrap()[1].processor, "sm_100f");
     // Consecutive, as in an object's section.
     let two = [GOLDEN, GOLDEN].concat();
     let four = read(&two).unwrap();
@@ -184,6 +189,78 @@ fn describes_how_images_are_stored() {
         (zstd, 0x250, 0x601, 0x1450, Some(0xba8..0x1ff8)),
     ];
     assert_eq!(describe(GROUPED), expected);
+}
+
+/// Returns the header of the first image.
+fn first_header(bytes: &[u8]) -> ImageHeader {
+    ImageHeader::read(&mut Cursor::new(bytes, 16..u64::MAX)).unwrap()
+}
+
+#[test]
+fn changes_the_method_that_a_header_tells() {
+    let [lz4, zstd] = [COMPRESSED_LZ4, COMPRESSED_ZSTD].map(first_header);
+    let how = Some((FatbinCompressor::Zstd { level: None }, 0x2ee));
+    assert_eq!(lz4.stored_as(0xba8, how), zstd);
+    let how = Some((FatbinCompressor::Lz4, 0x3be));
+    assert_eq!(zstd.stored_as(0xba8, how), lz4);
+    assert_eq!(lz4.stored_as(0xba8, None).flags & (LZ4 | ZSTD), 0);
+}
+
+/// A fat binary of a group of images of 8 bytes, which are stored as they are. `names` has the offset and size of each name in
+/// its header.
+fn group_of(names: &[(u32, u32)]) -> Vec<u8> {
+    let zero = ImageHeader::read(&mut Cursor::new(&[0; 64][..], 0..64)).unwrap();
+    let mut table = Vec::new();
+    for (index, (name_offset, name_size)) in (0..).zip(names) {
+        let header = ImageHeader {
+            kind: layout::PTX,
+            // The offset in the group.
+            header_size: index * 8,
+            image_size: 8,
+            processor: 80 + index,
+            name_offset: *name_offset,
+            name_size: *name_size,
+            ..zero
+        };
+        let end = (table.len() + (name_offset + name_size + 1) as usize).next_multiple_of(8);
+        header.write(&mut table);
+        table.resize(table.len().max(end), 0);
+    }
+    let (count, size) = (names.len() as u32, table.len() as u32 + 8);
+    let group = ImageHeader {
+        kind: GROUP,
+        header_size: 64 + size,
+        image_size: u64::from(count) * 8,
+        options_offset: 64,
+        ..zero
+    };
+    let header = FatbinHeader {
+        magic: MAGIC,
+        version: 1,
+        header_size: 16,
+        size: u64::from(group.header_size) + group.image_size,
+    };
+    let mut bytes = Vec::new();
+    header.write(&mut bytes);
+    group.write(&mut bytes);
+    GroupHeader { count, size }.write(&mut bytes);
+    bytes.extend(table);
+    bytes.resize(bytes.len() + 8 * names.len(), 7);
+    bytes
+}
+
+#[test]
+fn finds_the_headers_of_a_group_after_names_of_any_size() {
+    // With its NUL, a name of 8 bytes takes 16. The last row is damaged: the name is inside of the header.
+    for names in [[(0, 0); 3], [(64, 7); 3], [(64, 8); 3], [(0, 1); 3]] {
+        let found = read(&group_of(&names)).unwrap();
+        let found = found.iter().map(|entry| {
+            let place = entry.group.as_ref().unwrap().image.clone();
+            (entry.processor.as_str(), place)
+        });
+        let expected = [("sm_80", 0..8), ("sm_81", 8..16), ("sm_82", 16..24)];
+        assert!(found.eq(expected), "{names:?}");
+    }
 }
 
 #[test]

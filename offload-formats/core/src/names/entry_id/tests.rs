@@ -500,6 +500,8 @@ fn finds_the_conflict_that_llvm_reports() {
         amd(&[missed[0], missed[1], "gfx90a:xnack-", "gfx90a"]),
         pair("gfx90a", "gfx90a:xnack-")
     );
+    // Invalid target IDs conflict with nothing.
+    assert_eq!(amd(&["gfx906:bogus+:xnack+", "gfx906:xnack+"]), None);
     // Kinds and spellings of the triple are groups of their own, but not in an archive.
     let groups = [
         "hip-amdgcn-amd-amdhsa--gfx906",

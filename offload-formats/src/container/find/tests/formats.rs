@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::container::embed::{Flavor, Host, elf_object, embed_bytes};
+use crate::container::macho::universal;
 use crate::format::bytes::ReadAt;
 use crate::names::Triple;
 
@@ -61,36 +62,59 @@ fn reads_kilobytes_of_a_file_of_gigabytes() {
     reads(&[(0, &elf), (LARGE, &FAT[0x230..])]);
 
     // A COFF object and an image whose section is as far away, with a long name and a cut one.
-    let coff = |characteristics: u32, name: &[u8; 8]| {
-        let mut bytes = vec![0; 60];
-        bytes[..4].copy_from_slice(b"\x64\x86\x01\0");
-        bytes[8..12].copy_from_slice(&60_u32.to_le_bytes());
-        bytes[20..28].copy_from_slice(name);
-        let size = TWO.len() as u32;
-        for (place, value) in [
-            (28, size),
-            (36, size),
-            (40, LARGE as u32),
-            (56, characteristics),
-        ] {
-            bytes[place..place + 4].copy_from_slice(&value.to_le_bytes());
-        }
-        bytes.extend(b"\x15\0\0\0.llvm.offloading\0");
-        bytes
-    };
-    reads(&[(0, &coff(0x0240_0800, b"/4\0\0\0\0\0\0")), (LARGE, TWO)]);
+    let size = TWO.len() as u32;
+    let object = coff(0x0240_0800, b"/4\0\0\0\0\0\0", size, LARGE as u32);
+    reads(&[(0, &object), (LARGE, TWO)]);
+    let image = windows_image(b".llvm.of", size, size, LARGE as u32);
+    reads(&[(0, &image), (LARGE, TWO)]);
+}
+
+/// The headers of a COFF object with one section.
+fn coff(characteristics: u32, name: &[u8; 8], size: u32, offset: u32) -> Vec<u8> {
+    let mut bytes = vec![0; 60];
+    bytes[..4].copy_from_slice(b"\x64\x86\x01\0");
+    bytes[8..12].copy_from_slice(&60_u32.to_le_bytes());
+    bytes[20..28].copy_from_slice(name);
+    for (place, value) in [(28, size), (36, size), (40, offset), (56, characteristics)] {
+        bytes[place..place + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    bytes.extend(b"\x15\0\0\0.llvm.offloading\0");
+    bytes
+}
+
+/// The headers of a PE image with one section, whose sizes in memory and in the file may differ.
+fn windows_image(name: &[u8; 8], loaded: u32, size: u32, offset: u32) -> Vec<u8> {
     let mut headers = vec![0; 0x44];
     headers[..2].copy_from_slice(b"MZ");
     headers[0x3c] = 0x40;
     headers[0x40..].copy_from_slice(b"PE\0\0");
-    let mut image = coff(0x4000_0040, b".llvm.of");
+    let mut image = coff(0x4000_0040, name, size, offset);
+    image[28..32].copy_from_slice(&loaded.to_le_bytes());
     // An optional header of images of 64 bits, without directories.
     image[16] = 112;
     let mut optional = vec![0; 112];
     optional[..2].copy_from_slice(b"\x0b\x02");
     image.splice(20..20, optional);
     headers.extend(image);
-    reads(&[(0, &headers), (LARGE, TWO)]);
+    headers
+}
+
+#[test]
+fn reads_sections_of_images_without_what_is_not_loaded() {
+    let image = |name, content: &[u8], loaded: usize| {
+        let size = content.len() as u32;
+        let offset = windows_image(name, 0, 0, 0).len() as u32;
+        let headers = windows_image(name, loaded as u32, size, offset);
+        [&headers, content].concat()
+    };
+    let padded = [TWO, b"padding"].concat();
+    let found = images(&image(b".llvm.of", &padded, TWO.len())[..]).unwrap();
+    assert_eq!(arches(&found), ["sm_70", "gfx90a"]);
+    // lld cuts the names of other sections to `.llvm`, too.
+    let found = images(&image(b".llvm\0\0\0", TWO, TWO.len())[..]).unwrap();
+    assert_eq!(arches(&found), ["sm_70", "gfx90a"]);
+    let other = image(b".llvm\0\0\0", b"another content", 15);
+    assert_eq!(images(&other[..]), Ok(Vec::new()));
 }
 
 #[test]
@@ -142,6 +166,13 @@ fn inflates_compressed_offload_binaries() {
         assert_eq!((found[2].binary, found[2].bytes.is_some()), (2, true));
         assert_eq!(found[1].bytes, None);
     }
+    // The limit is one for all together.
+    let two = [&compressed[..], &compressed].concat();
+    let limited = |limit| images_within(&two[..], &mut Unpacking::in_memory(limit));
+    let size = plain.len() as u64;
+    assert_eq!(limited(2 * size).unwrap().len(), 2);
+    let message = limited(2 * size - 1).unwrap_err().to_string();
+    assert!(message.contains(" is more than the allowed "), "{message}");
     // More strings than there is room for: `compress` would refuse to write that.
     let mut damaged = plain.clone();
     damaged[0x28 + 0x10 + 3] = 1;
@@ -174,16 +205,6 @@ fn inflates_compressed_offload_binaries() {
 fn object(triple: &str, content: &[u8]) -> Vec<u8> {
     let host = Host::of(&Triple::parse(triple).unwrap()).unwrap();
     embed_bytes(host, Flavor::Excluded, content).unwrap()
-}
-
-/// A universal file with these slices: processor, offset, size; then `rest`.
-fn universal(slices: &[[u32; 3]], rest: &[u8]) -> Vec<u8> {
-    let mut words = vec![0xcafe_babe, slices.len() as u32];
-    for [processor, offset, size] in slices {
-        words.extend([*processor, 3, *offset, *size, 0]);
-    }
-    let bytes = words.into_iter().flat_map(u32::to_be_bytes);
-    bytes.chain(rest.iter().copied()).collect()
 }
 
 #[test]
