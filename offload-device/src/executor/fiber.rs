@@ -57,9 +57,7 @@ impl<'a, T> Fiber<'a, T> {
     /// Returns the stack; unwinds the fiber if it is suspended, which drops the values on the stack.
     pub(super) fn into_stack(mut self) -> DefaultStack {
         // A destructor can panic. That panic is not reported: the launch fails already for another reason, the first one.
-        while !self.coroutine.done() {
-            let _ = catch_unwind(AssertUnwindSafe(|| self.coroutine.force_unwind()));
-        }
+        let _ = catch_unwind(AssertUnwindSafe(|| self.coroutine.force_unwind()));
         self.coroutine.into_stack()
     }
 }
@@ -169,13 +167,29 @@ mod tests {
     }
 
     #[test]
+    fn keeps_no_more_stacks_than_the_limit() {
+        // A size that no other test has.
+        const SIZE: usize = 16 << 10;
+        let threads = [MAX_KEPT, 1].map(|count| {
+            let mut stacks = Stacks::new(SIZE);
+            (0..count).for_each(|_| stacks.give_back(DefaultStack::new(SIZE).unwrap()));
+            stacks
+        });
+        drop(threads);
+        assert!(kept().1.len() <= MAX_KEPT);
+    }
+
+    #[test]
     fn contains_the_panic_of_a_fiber_that_is_unwound() {
         let mut stacks = Stacks::new(256 << 10);
         // SAFETY: the fiber is consumed below.
         let mut fiber = unsafe {
             Fiber::new(stacks.take().unwrap(), |suspend| {
-                let caught = catch_unwind(AssertUnwindSafe(|| suspend.suspend(())));
-                assert!(caught.is_err());
+                // A fiber that suspends itself again is unwound again.
+                for _ in 0..2 {
+                    let caught = catch_unwind(AssertUnwindSafe(|| suspend.suspend(())));
+                    assert!(caught.is_err());
+                }
                 panic!("instead of the unwinding");
             })
         };
