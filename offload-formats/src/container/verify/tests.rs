@@ -3,12 +3,14 @@ use super::*;
 use std::io::Cursor;
 use std::num::NonZeroU64;
 
+use crate::container::data_object::{DataHost, DataObject};
 use crate::container::elf::Machine;
-use crate::container::embed::elf_object;
 use crate::container::inventory::inventory;
+use crate::container::large::ImagePlacement;
 use crate::format::bundle::{self, BundleImage};
 use crate::format::compressed_bundle::{CompressedBundleVersion, Compression, compress};
 use crate::format::offload_binary::BinaryImage;
+use crate::format::pieces::{Piece, to_bytes};
 use crate::names::elf_flags::amd_machine;
 use crate::names::{ImageKind, LlvmRelease, OffloadKind};
 
@@ -174,8 +176,16 @@ fn finds_bad_layout() {
         .collect();
     let entries: Vec<(&str, &[u8])> = ids.iter().map(|id| (id.as_str(), &b""[..])).collect();
     assert!(!codes(&bundle_at(4096, &entries)).contains(&"OFF205"));
-    // A linker aligns the section of an object.
-    let object = elf_object(Machine::X86_64, &bundle_at(8, &[entry])).unwrap();
+    // The runtime gets no bundle of an object that is not linked.
+    let object = DataObject {
+        section: ".hip_fatbin",
+        placement: ImagePlacement::Usual,
+        alignment: 4096,
+        symbols: &[],
+    };
+    let content = [Piece::Bytes(bundle_at(8, &[entry]))];
+    let object = object.to_pieces(DataHost::Elf(Machine::X86_64), &content);
+    let object = to_bytes(&object.unwrap(), &[]).unwrap();
     assert_eq!(codes(&object), [""; 0]);
     // The offset of the second image, in its record after that of the first, becomes that of the first.
     let entries = [
