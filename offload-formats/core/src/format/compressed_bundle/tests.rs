@@ -239,7 +239,7 @@ fn ends_where_a_frame_with_the_id_of_a_dictionary_ends() {
     let bytes = [&whole[..], V3].concat();
     let found = parse(&bytes).unwrap();
     assert_eq!(found.range(), 0..whole.len() as u64);
-    assert_eq!(found.decompress(&bytes[..], size).unwrap(), content);
+    assert_eq!(unpacked(&found, &bytes[..], size).unwrap(), content);
 }
 
 /// However the stream comes; what follows in it is left there.
