@@ -211,7 +211,7 @@ mod tests {
     fn finds_the_start_of_a_section_that_follows_another_one() {
         let section = |address, content| SampleSection {
             kind: elf::SHT_PROGBITS.0,
-            flags: elf::SHF_ALLOC.0.into(),
+            flags: elf::SHF_ALLOC.0,
             address,
             link: 0,
             content,
