@@ -337,7 +337,8 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
         return;
     };
     let error = package.fails(&mut script);
-    let hint = "\nhint: nvcc accepts such calls: set `compiler = \"nvcc\"` for a module of these sources, or put the host \
+    let hint = "\nhint: declare the called function `__host__ __device__`; if the call stands in a template or below \
+        `#ifdef __CUDA_ARCH__`, nvcc accepts it: set `compiler = \"nvcc\"` for a module of these sources, or put the host \
         function into `#ifndef __CUDA_ARCH__`\n";
     assert!(error.contains(hint), "{error}");
     let source = "#ifdef __CUDA_ARCH__\n__device__ int f() { return 1; }\n#else\nint f() { return 1; }\n#endif\n\

@@ -209,8 +209,8 @@ const FOR_CUDA: &[(&str, &str)] = &[
     ("kernel launch from __device__ or __global__", LAUNCH_HINT),
     (
         "call to __device__ function from __host__ function",
-        "nvcc accepts such calls: set `compiler = \"nvcc\"` for a module of these sources, or put the host function into \
-         `#ifndef __CUDA_ARCH__`",
+        "declare the called function `__host__ __device__`; if the call stands in a template or below `#ifdef __CUDA_ARCH__`, nvcc accepts \
+         it: set `compiler = \"nvcc\"` for a module of these sources, or put the host function into `#ifndef __CUDA_ARCH__`",
     ),
     (
         "call to __host__ function from __",
