@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use offload_formats::format::bundle::{self, BundleImage};
+use offload_formats::format::bundle::{self, Bundle, BundleImage};
 use offload_formats::format::compressed_bundle;
 use serde_json::Value;
 
@@ -202,6 +202,93 @@ fn prunes_programs_of_every_kind_and_linker() {
             &format!("{linker} shared"),
         );
     }
+}
+
+/// Returns the value and the size of a symbol.
+fn symbol(folder: &Folder, file: &str, name: &str) -> (u64, u64) {
+    let lines = printed(folder, &["readelf", "-sW", file]);
+    let line = lines
+        .lines()
+        .find(|line| line.ends_with(&format!(" {name}")));
+    let fields: Vec<&str> = line.unwrap().split_whitespace().collect();
+    let value = u64::from_str_radix(fields[1], 16).unwrap();
+    // Large sizes are hexadecimal.
+    let size = match fields[2].strip_prefix("0x") {
+        Some(size) => u64::from_str_radix(size, 16),
+        None => fields[2].parse(),
+    };
+    (value, size.unwrap())
+}
+
+/// As `offload-build` names images: the program does not use the symbols.
+#[test]
+fn moves_symbols_of_images() {
+    let folder = folder();
+    let two = unit(2);
+    let bundle = Bundle::parse(&*two, 0, two.len() as u64).unwrap();
+    let place = |index: usize| bundle.entries[index].image.clone();
+    let mut symbols = String::new();
+    for index in [1, 2] {
+        let (start, size) = (place(index).start, place(index).end - place(index).start);
+        symbols += &format!(
+            "__asm__(\".globl image_{index}\\n.hidden image_{index}\\n.set image_{index}, unit_two + {start}\\n\"\n\
+             \".size image_{index}, {size}\\n\");\n\
+             extern const char image_{index}[] __attribute__((visibility(\"hidden\")));\n"
+        );
+    }
+    let program = format!("{PROGRAM}{symbols}");
+    let source = |name: &str, more: &str| folder.write(name, format!("{program}{more}"));
+    source("symbols.c", "");
+    source("address.c", "const char *used(void) { return image_1; }\n");
+    source("byte.c", "int used(void) { return image_2[0]; }\n");
+    source("word.c", "const char *volatile used = image_2;\n");
+    let aarch64 = tool("qemu", &["aarch64-linux-gnu-gcc"]);
+    let compilers = [Some(Path::new("cc")), aarch64.as_deref()];
+    for compiler in compilers.into_iter().flatten() {
+        for flags in [["-fPIE", "-pie"], ["-fno-pie", "-no-pie"]] {
+            let what = format!("{} {flags:?}", compiler.display());
+            let link = |source: &str| {
+                let arguments = [&["-O1", "main.c", source, "-o", "k"], &flags[..]].concat();
+                cc(&folder, compiler, &arguments);
+            };
+            link("symbols.c");
+            let size = symbol(&folder, "k", "image_2").1;
+            assert_eq!(size, place(2).end - place(2).start);
+            pruned(&folder, &["--keep=gfx1100", "k", "-o", "small"]);
+            let (start, _) = symbol(&folder, "small", "unit_two");
+            // The kept image is the first in the new bundle.
+            assert_eq!(
+                symbol(&folder, "small", "image_2"),
+                (start + 4096, size),
+                "{what}"
+            );
+            assert_eq!(symbol(&folder, "small", "image_1"), (start, 0), "{what}");
+            for source in ["address.c", "byte.c", "word.c"] {
+                // It is read by a pair of instructions that nothing else looks for.
+                if source == "byte.c" && (compiler != Path::new("cc") || flags[1] == "-no-pie") {
+                    continue;
+                }
+                link(source);
+                let output = prune(&folder, &["--keep=gfx1100", "k", "-o", "none"]);
+                let said = String::from_utf8(output.stderr).unwrap();
+                let expected = match source {
+                    "word.c" if flags[1] == "-pie" => "k: a relocation points to address 0x",
+                    _ => "k: the program uses the device code at offset 0x",
+                };
+                assert!(said.contains(expected), "{what} {source}: {said}");
+            }
+        }
+    }
+    // Other files can use a symbol of a shared library.
+    let exported = program
+        .replace(".hidden image_1", "")
+        .replace("(\"hidden\")", "(\"default\")");
+    folder.write("exported.c", exported);
+    let link = ["-shared", "-fPIC", "exported.c", "-o", "k"];
+    cc(&folder, Path::new("cc"), &link);
+    let output = prune(&folder, &["--keep=gfx1100", "k", "-o", "none"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("k: a symbol points to address 0x"), "{said}");
 }
 
 #[test]

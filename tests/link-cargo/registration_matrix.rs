@@ -319,6 +319,24 @@ impl Workspace {
         self.check_log(&log, what);
     }
 
+    /// Checks the program without the images for one target. The symbols of images lead to its bundles, but nothing uses them.
+    #[track_caller]
+    fn check_pruned(&self, what: &str, built: &Path) {
+        let dropped = match self.language {
+            Language::Hip => "gfx90a",
+            Language::Cuda => "sm_80",
+        };
+        let pruned = self.root.join("pruned");
+        succeed(
+            Command::new(env!("CARGO_BIN_EXE_cargo-offload"))
+                .args(["offload", "prune", "--drop", dropped])
+                .arg(built.join("app"))
+                .arg("-o")
+                .arg(&pruned),
+        );
+        self.check(what, &mut Command::new(&pruned), built);
+    }
+
     #[track_caller]
     fn check_log(&self, log: &str, what: &str) {
         launches::check(
@@ -393,6 +411,7 @@ fn matrix(language: Language, mode: Mode) {
                 &mut Command::new(built.join("app")),
                 &built,
             );
+            workspace.check_pruned(&format!("{what} pruned"), &built);
             let example = built.join("examples/show");
             workspace.check(
                 &format!("{what} example"),

@@ -153,6 +153,13 @@ impl PruneLayout {
                     offset: unit.old.start,
                 };
                 map.units.insert(old, moved);
+                // The host's image is empty, and another one is at its address.
+                let images = unit.copied.iter().filter(|(image, _)| !image.is_empty());
+                let images = images.map(|(image, at)| {
+                    let old = header.address + (image.start - header.offset);
+                    (old, moved.address + at)
+                });
+                map.images.extend(images);
             }
         }
         map

@@ -8,6 +8,10 @@
 //! | wrapper without a relocation | – | the word |
 //! | symbol | – | the value |
 //!
+//! A symbol of `.symtab` inside of a unit is no pointer: debuggers and `nm` read it, linkers and loaders do not. It follows
+//! its image. If the image is gone, or at no address of its own, it becomes an empty symbol at the start of the unit.
+//! Code that uses the address is an error.
+//!
 //! A wrapper is a record of 24 bytes in `.hipFatBinSegment` or `.nvFatBinSegment`: magic, version (4 bytes each), and
 //! two pointers, of which the first is to a unit.
 
@@ -37,6 +41,8 @@ pub(super) struct AddressMap {
     pub sections: Vec<Range<u64>>,
     /// Old and new address of each unit, and its old and new size.
     pub units: BTreeMap<u64, MovedUnit>,
+    /// Old and new address of each image that stays.
+    pub images: BTreeMap<u64, u64>,
     /// Addresses of the sections whose images `tables.rs` finds; they are among `sections`.
     pub tables: Vec<Range<u64>>,
     /// Addresses of the words that point to these images; `tables.rs` changes them.
@@ -72,6 +78,12 @@ impl AddressMap {
         units.map(|(old, unit)| (*old, *unit)).collect()
     }
 
+    /// Returns the unit that contains an address.
+    fn unit_around(&self, address: u64) -> Option<&MovedUnit> {
+        let (start, unit) = self.units.range(..=address).next_back()?;
+        (address - start < unit.old_size).then_some(unit)
+    }
+
     fn is_in_table(&self, address: u64) -> bool {
         self.tables.iter().any(|range| range.contains(&address))
     }
@@ -95,6 +107,7 @@ pub(super) fn pointers<'d, R: ReadAt<'d>>(
         relocated: BTreeSet::new(),
         with_length: None,
         in_got: BTreeSet::new(),
+        inside: BTreeMap::new(),
     };
     for section in &headers.sections {
         match elf::SectionType(section.kind) {
@@ -122,7 +135,11 @@ pub(super) fn pointers<'d, R: ReadAt<'d>>(
     let moved = map.units_outside_of_tables(|old, unit| unit.address != old);
     let resized =
         map.units_outside_of_tables(|old, unit| unit.address == old && unit.size != unit.old_size);
-    let known = |offset| finder.words.contains_key(&offset);
+    let table_words = map.table_words.iter();
+    let table_words: BTreeSet<u64> = table_words
+        .filter_map(|address| headers.offset_of(*address))
+        .collect();
+    let known = |offset| finder.words.contains_key(&offset) || table_words.contains(&offset);
     let uses = AddressUses {
         data,
         headers,
@@ -131,7 +148,12 @@ pub(super) fn pointers<'d, R: ReadAt<'d>>(
     };
     let by_address = || {
         let by_size = || uses.first_with_size(resized, &finder.in_got);
-        uses.first(&moved).or_else(by_size)
+        let inside = || uses.first(&finder.inside);
+        let in_code = || finder.used_inside();
+        uses.first(&moved)
+            .or_else(by_size)
+            .or_else(inside)
+            .or_else(in_code)
     };
     match finder.with_length.or_else(by_address) {
         Some(unit) => Err(PruneProblem::UsedByAddress {
@@ -154,6 +176,8 @@ struct PointerFinder<'a, R> {
     with_length: Option<MovedUnit>,
     /// Old addresses of units to which the global offset table points: code uses them.
     in_got: BTreeSet<u64>,
+    /// Addresses inside of units that only symbols have, with the units.
+    inside: BTreeMap<u64, MovedUnit>,
 }
 
 /// Offset of the addend in a relocation.
@@ -264,15 +288,31 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
     fn in_use(&self, units: &[(u64, MovedUnit)]) -> Option<MovedUnit> {
         let file = &self.headers.file;
         let (_, first) = units.first()?;
-        if (file.machine, file.file_type) != (elf::EM_X86_64.0, elf::ET_DYN.0) {
-            return Some(*first);
+        match (file.machine, file.file_type) == (elf::EM_X86_64.0, elf::ET_DYN.0) {
+            true => self.referred(units, *first),
+            false => Some(*first),
         }
+    }
+
+    /// Returns the first unit at whose inner address an instruction of x86-64 reads. `AddressUses` finds those that take the address.
+    fn used_inside(&self) -> Option<MovedUnit> {
+        let inside = self.inside.iter();
+        let inside: Vec<(u64, MovedUnit)> = inside.map(|(at, unit)| (*at, *unit)).collect();
+        let (_, first) = inside.first()?;
+        let is_searched = self.headers.file.machine == elf::EM_X86_64.0;
+        is_searched
+            .then(|| self.referred(&inside, *first))
+            .flatten()
+    }
+
+    /// Returns the first of `units` to which an instruction of x86-64 refers; `first` if the code cannot be read.
+    fn referred(&self, units: &[(u64, MovedUnit)], first: MovedUnit) -> Option<MovedUnit> {
         let code = self.headers.sections.iter();
         let code = code.filter(|section| section.is_code() && section.has_content());
         for section in code {
             let look = |code: &[u8], start| referred_unit(code, start, units);
             match search(self.data, section, look) {
-                Err(Unreadable) => return Some(*first),
+                Err(Unreadable) => return Some(first),
                 Ok(Some(unit)) => return Some(unit),
                 Ok(None) => {}
             }
@@ -386,9 +426,20 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
                 // On AArch64 GNU ld places symbols of `.eh_frame` before that section, where images may end. Only
                 // debuggers read them.
                 None if section.kind == elf::SHT_SYMTAB.0 && !self.has_units(symbol.section) => {}
-                None => {
-                    self.map.target("symbol", symbol.value)?;
-                }
+                None => match self.map.unit_around(symbol.value) {
+                    Some(unit) if section.kind == elf::SHT_SYMTAB.0 => {
+                        self.inside.insert(symbol.value, *unit);
+                        let new = self.map.images.get(&symbol.value);
+                        self.words
+                            .insert(offset + VALUE, *new.unwrap_or(&unit.address));
+                        if new.is_none() {
+                            self.words.insert(offset + SIZE, 0);
+                        }
+                    }
+                    _ => {
+                        self.map.target("symbol", symbol.value)?;
+                    }
+                },
             }
         }
         Ok(())
