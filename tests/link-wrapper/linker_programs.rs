@@ -280,14 +280,25 @@ fn registers_each_generation_of_entries_and_rejects_a_mixture() {
             "{lines}"
         );
     }
-    let only = project
-        .clang(&["main.o", "new.o", "-Wl,--dry-run,--llvm=19"])
-        .output()
-        .unwrap();
-    assert!(
-        text(&only.stderr).contains("a.out.openmp.image.wrapper.o"),
-        "{only:?}"
-    );
+    // The option overrides the variable.
+    for (option, variable) in [
+        (",--llvm=19", ""),
+        ("", "19"),
+        (",--llvm=19", "22"),
+        (",--llvm=19", "none"),
+    ] {
+        let option = format!("-Wl,--dry-run{option}");
+        let only = project
+            .clang(&["main.o", "new.o", &option])
+            .env("OFFLOAD_LLVM", variable)
+            .output()
+            .unwrap();
+        let lines = text(&only.stderr);
+        assert!(
+            lines.contains("a.out.openmp.image.wrapper.o"),
+            "{option} {variable}: {lines}"
+        );
+    }
 
     let rename = "--rename-section=llvm_offload_entries=omp_offloading_entries";
     let mix = project.command("objcopy").args([rename, "new.o"]).status();

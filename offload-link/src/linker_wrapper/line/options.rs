@@ -575,24 +575,32 @@ impl LinkerOptions {
         large::largest_usual(option, variable.as_deref()).map_err(LinkError::Option)
     }
 
-    /// Returns the release whose rules apply if the inputs do not show one: from `--llvm`, `OFFLOAD_LLVM`, the name
-    /// or place of `tool`; else 22.
+    /// Takes the release from `OFFLOAD_LLVM` if no `--llvm` names one.
     ///
     /// # Errors
     ///
     /// Fails if the variable is not a release.
+    pub(crate) fn take_llvm_variable(&mut self) -> Result<(), LinkError> {
+        if self.llvm.is_none() {
+            let variable = std::env::var_os(installation::VARIABLE);
+            let release = installation::of_variable(variable.as_deref());
+            self.llvm = release.map_err(LinkError::Option)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the release whose rules apply if the inputs do not show one: the named one, or that of the name or place
+    /// of `tool`; else 22.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the inputs cannot be read.
     pub(crate) fn release(
         &self,
         tool: &OsStr,
         of_inputs: impl FnOnce() -> Result<Option<LlvmRelease>, LinkError>,
     ) -> Result<LlvmRelease, LinkError> {
         if let Some(release) = self.llvm {
-            return Ok(release);
-        }
-        let variable = std::env::var_os(installation::VARIABLE);
-        if let Some(release) =
-            installation::of_variable(variable.as_deref()).map_err(LinkError::Option)?
-        {
             return Ok(release);
         }
         if let Some(release) = installation::known(tool) {

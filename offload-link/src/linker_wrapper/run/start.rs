@@ -82,10 +82,11 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, LinkError> {
             return Ok(code);
         }
     }
-    let arguments = Arguments::parse(args, &tool_name(tool))?;
+    let mut arguments = Arguments::parse(args, &tool_name(tool))?;
     if let Some(answer) = arguments.options.answer {
         return questions::answer(answer, &arguments.options, tool);
     }
+    arguments.options.take_llvm_variable()?;
     let trace = Trace::new(&arguments.options);
     let actions = Actions::new(&arguments.options, tool);
     // In a child of this tool, the images are linked already.
