@@ -72,7 +72,7 @@ fn lists_the_images_of_any_file() {
         "libk.a: 2 device images, file size ",
         "  k.o, section .llvm.offloading\n",
         "plain.txt: no device images\n",
-        "total\n  gfx90a:xnack+        3 images   3 B  16 %\n  x86_64-pc-linux-gnu  3 images  15 B  83 %\n",
+        "total\n  gfx90a:xnack+        3 images   3 B  17 %\n  x86_64-pc-linux-gnu  3 images  15 B  83 %\n",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }

@@ -31,14 +31,13 @@ pub(super) fn size(bytes: u64) -> String {
     format!("{whole}.{tenth} {}", UNITS[unit])
 }
 
-/// Returns a share in percent, such as `14 %`, or `0.3 %` below 1 %.
+/// Returns a share in percent, rounded, such as `14 %`, or `0.3 %` below 1 %.
 pub(super) fn share(part: u64, whole: u64) -> String {
-    let tenths = (u128::from(part) * 1000)
-        .checked_div(u128::from(whole))
-        .unwrap_or(0);
-    match tenths {
-        0..10 => format!("0.{tenths} %"),
-        _ => format!("{} %", tenths / 10),
+    let (part, whole) = (u128::from(part), u128::from(whole));
+    let of = |parts: u128| (part * parts + whole / 2).checked_div(whole).unwrap_or(0);
+    match of(1000) {
+        tenths @ 0..10 => format!("0.{tenths} %"),
+        _ => format!("{} %", of(100)),
     }
 }
 
@@ -124,6 +123,15 @@ impl<'a, const COLUMNS: usize> TextTable<'a, COLUMNS> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rounds_shares() {
+        let shares = |parts: [u64; 3]| parts.map(|part| share(part, 3_000));
+        assert_eq!(shares([1_000, 2_000, 3_000]), ["33 %", "67 %", "100 %"]);
+        assert_eq!(shares([0, 2, 28]), ["0.0 %", "0.1 %", "0.9 %"]);
+        assert_eq!(shares([29, 44, 45]), ["1 %", "1 %", "2 %"]);
+        assert_eq!(share(0, 0), "0.0 %");
+    }
 
     #[test]
     fn rounds_sizes_to_tenths() {
