@@ -422,7 +422,8 @@ fn shows_other_images_if_the_kernels_of_one_are_damaged() {
     let [out, error] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
     assert!(error.contains("plain.o: image 0 (gfx1100): "), "{error}");
     assert!(
-        out.contains("gfx1100") && out.ends_with("\n2 kernels\n"),
+        out.contains("gfx1100")
+            && out.ends_with("\n2 kernels, without those of 1 image (code object)\n"),
         "{out}"
     );
 }
