@@ -434,7 +434,7 @@ fn says_what_a_language_does_not_take() {
         (
             "language = \"bitcode\"\nsources = [\"kernels/*\"]\nflags = [\"-xir\"]\ntargets = [\"gfx90a\"]\nrdc = true\n"
                 .to_owned(),
-            "9:1: `rdc` is for modules of `hip` and `cuda`, not of `bitcode`",
+            "9:1: `rdc` has no effect on modules of `bitcode` [OFF502]",
         ),
         (
             "language = \"prebuilt\"\nsources = [\"kernels/*\"]\ntargets = [\"gfx90a\"]\n\

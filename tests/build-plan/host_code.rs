@@ -850,11 +850,11 @@ fn refuses_what_has_no_host_code() {
             "language = \"openmp\"\nsources = [\"kernels/k.hip\"]\nflags = [\"-xc\"]\ntargets = [\"gfx90a\"]\n\
              host = true\n"
                 .to_owned(),
-            "9:1: `host` is for `hip` and `cuda`: `openmp` has host code anyway",
+            "9:1: `host` has no effect on modules of `openmp` [OFF502]",
         ),
         (
             hip.replace("hip\"\n", "bitcode\"\nhost = true\n").replace("*.hip", "k.hip") + "flags = [\"-x\"]\n",
-            "6:1: `host` is for `hip` and `cuda`: modules of `bitcode` have no host code",
+            "6:1: `host` has no effect on modules of `bitcode` [OFF502]",
         ),
     ] {
         declare(&package, &keys);

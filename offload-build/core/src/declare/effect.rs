@@ -24,11 +24,19 @@ const NOT_CUDA: &[Language] = &[
     Language::Prebuilt,
 ];
 
+/// Languages other than HIP and CUDA.
+const NOT_HIP_OR_CUDA: &[Language] = &[
+    Language::OpenMp,
+    Language::Bitcode,
+    Language::Rust,
+    Language::Prebuilt,
+];
+
 /// Languages without a preprocessor.
 const WITHOUT_TEXT: &[Language] = &[Language::Bitcode, Language::Rust, Language::Prebuilt];
 
 /// Keys, and the languages on whose modules they have no effect.
-const WITHOUT: [(&str, &[Language]); 18] = [
+const WITHOUT: [(&str, &[Language]); 21] = [
     ("sources", &[Language::Rust]),
     ("exclude", &[Language::Rust]),
     ("optional-kernels", &[Language::OpenMp]),
@@ -42,6 +50,12 @@ const WITHOUT: [(&str, &[Language]); 18] = [
     ("opt-level", &[Language::Prebuilt]),
     ("compiler", &[Language::Prebuilt]),
     ("launcher", WITHOUT_TEXT),
+    ("rdc", NOT_HIP_OR_CUDA),
+    (
+        "images",
+        &[Language::OpenMp, Language::Rust, Language::Prebuilt],
+    ),
+    ("host", NOT_HIP_OR_CUDA),
     ("cudart", NOT_CUDA),
     ("missing", &[Language::Prebuilt]),
     ("archives", &[Language::Prebuilt]),

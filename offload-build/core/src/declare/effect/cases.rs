@@ -66,42 +66,13 @@ pub(crate) const TABLE: [(&str, &str, [&str; 6]); 29] = [
     ("flags", "[\"-g\"]", NONE_OF_IMAGES),
     ("opt-level", "2", NONE_OF_IMAGES),
     ("std", "\"c++20\"", NONE_OF_IR),
-    (
-        "rdc",
-        "true",
-        [
-            "`rdc` is for modules of `hip` and `cuda`, not of `openmp`",
-            "",
-            "",
-            "`rdc` is for modules of `hip` and `cuda`, not of `bitcode`",
-            "`rdc` is for modules of `hip` and `cuda`, not of `prebuilt`",
-            "`rdc` is for modules of `hip` and `cuda`, not of `rust`",
-        ],
-    ),
+    ("rdc", "true", OF_HIP_AND_CUDA),
     (
         "images",
         "\"source\"",
-        [
-            "`images` is for modules of `hip`, `cuda` and `bitcode`, not of `openmp`",
-            "",
-            "",
-            "",
-            "`images` is for modules of `hip`, `cuda` and `bitcode`, not of `prebuilt`",
-            "`images` is for modules of `hip`, `cuda` and `bitcode`, not of `rust`",
-        ],
+        [NO_EFFECT, "", "", "", NO_EFFECT, NO_EFFECT],
     ),
-    (
-        "host",
-        "true",
-        [
-            "`host` is for `hip` and `cuda`: `openmp` has host code anyway",
-            "",
-            "",
-            "`host` is for `hip` and `cuda`: modules of `bitcode` have no host code",
-            "`host` is for `hip` and `cuda`: modules of `prebuilt` have no host code",
-            "`host` is for `hip` and `cuda`: modules of `rust` have no host code",
-        ],
-    ),
+    ("host", "true", OF_HIP_AND_CUDA),
     (
         "cudart",
         "\"static\"",
@@ -141,4 +112,5 @@ pub(crate) const TABLE: [(&str, &str, [&str; 6]); 29] = [
 pub(crate) const NO_EFFECT: &str = "no effect";
 const NONE_OF_IR: [&str; 6] = ["", "", "", NO_EFFECT, NO_EFFECT, NO_EFFECT];
 const NONE_OF_IMAGES: [&str; 6] = ["", "", "", "", NO_EFFECT, ""];
+const OF_HIP_AND_CUDA: [&str; 6] = [NO_EFFECT, "", "", NO_EFFECT, NO_EFFECT, NO_EFFECT];
 const OF_RUST: [&str; 6] = [NO_EFFECT, NO_EFFECT, NO_EFFECT, NO_EFFECT, NO_EFFECT, ""];

@@ -169,26 +169,12 @@ pub(super) fn images(
         settings.flag("rdc"),
         settings.text("images").and_then(ImageSources::named),
     );
-    let name = language.name();
-    let is_wrong = |key| !is_of_others(settings, key);
-    if !matches!(language, Language::Hip | Language::Cuda) && rdc.is_some() && is_wrong("rdc") {
-        let problem = format!("`rdc` is for modules of `hip` and `cuda`, not of `{name}`");
-        return Err(settings.error_at("rdc", problem));
-    }
     let rdc = rdc.filter(|_| matches!(language, Language::Hip | Language::Cuda));
     if matches!(
         language,
         Language::OpenMp | Language::Rust | Language::Prebuilt
     ) {
-        return match images {
-            Some(_) if is_wrong("images") => {
-                let problem = format!(
-                    "`images` is for modules of `hip`, `cuda` and `bitcode`, not of `{name}`"
-                );
-                Err(settings.error_at("images", problem))
-            }
-            _ => Ok((ImageSources::OfModule, true)),
-        };
+        return Ok((ImageSources::OfModule, true));
     }
     if images == Some(ImageSources::OfSource) {
         if rdc == Some(true) {
@@ -265,23 +251,12 @@ pub(super) fn compiler(settings: &Settings, language: Language) -> Result<(), Er
 }
 
 /// Tells whether there is host code: always with OpenMP, never without sources, else as `host` says.
-pub(super) fn host(settings: &Settings, language: Language) -> Result<bool, Error> {
-    let usual = language == Language::OpenMp;
-    let Some(host) = settings.flag("host") else {
-        return Ok(usual);
-    };
-    let name = language.name();
-    let problem = match language {
-        Language::Hip | Language::Cuda => return Ok(host),
-        _ if is_of_others(settings, "host") => return Ok(usual),
-        Language::OpenMp => {
-            format!("`host` is for `hip` and `cuda`: `{name}` has host code anyway")
-        }
-        Language::Bitcode | Language::Rust | Language::Prebuilt => {
-            format!("`host` is for `hip` and `cuda`: modules of `{name}` have no host code")
-        }
-    };
-    Err(settings.error_at("host", problem))
+pub(super) fn host(settings: &Settings, language: Language) -> bool {
+    match language {
+        Language::OpenMp => true,
+        Language::Hip | Language::Cuda => settings.flag("host").unwrap_or(false),
+        Language::Bitcode | Language::Rust | Language::Prebuilt => false,
+    }
 }
 
 pub(super) fn container(

@@ -188,7 +188,7 @@ impl Module {
         let package = environment.cargo("CARGO_PKG_NAME");
         let library = settings.text("name").map(str::to_owned).or(package);
         choices::compiler(settings, language)?;
-        let has_host_code = choices::host(settings, language)?;
+        let has_host_code = choices::host(settings, language);
         let (images, rdc) = choices::images(settings, language, has_host_code, sources.len())?;
         let register = choices::register(settings, language, has_host_code)?;
         choices::deferred(settings, register, rdc)?;
