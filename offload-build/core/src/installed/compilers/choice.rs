@@ -65,7 +65,7 @@ pub(super) fn check_declared(module: &Module, llvm: &Llvm, sdk: &UsedSdk) -> Res
     let misfit = sdk.misfit(llvm).filter(|misfit| misfit.is_certain);
     misfit.map_or(Ok(()), |misfit| {
         Err(Error::missing(format_args!(
-            "module `{}`: {} {misfit}\nhint: {}",
+            "module `{}`: {} {misfit} [OFF603]\nhint: {}",
             module.name,
             named(llvm),
             misfit.hint
