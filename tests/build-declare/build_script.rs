@@ -1342,6 +1342,9 @@ fn says_which_target_or_language_is_meant() {
         error.ends_with(hint) && !error.contains("install"),
         "{error}"
     );
+    let mut script = package.script();
+    script.env_remove("OFFLOAD_COMPILER");
+    assert_eq!(package.fails(script.env("OFFLOAD_DRY_RUN", "1")), error);
     let gcc = support::program("gcc").unwrap();
     let more = format!("compiler = \"{}\"\n", gcc.display());
     let error = fails("openmp", "gfx90a", &more);

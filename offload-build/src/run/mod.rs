@@ -95,7 +95,8 @@ impl<'a> Run<'a> {
     pub(crate) fn plan(&self) -> Result<Plan, Error> {
         let mut plan = Plan::default();
         for module in &self.modules {
-            let built = self.prepare(module)?;
+            let built = self.prepare(module);
+            let built = built.map_err(|error| module.explained(error))?;
             plan.stages.extend(built.plan.stages);
             plan.skipped.extend(built.plan.skipped);
         }
