@@ -251,7 +251,9 @@ fn write_call(
     texts: [&String; 2],
 ) -> fmt::Result {
     write!(f, "`{function}` failed: {name} ({code})")?;
-    for text in texts.into_iter().filter(|text| !text.is_empty()) {
+    // HIP's text may be the name again.
+    let texts = texts.into_iter();
+    for text in texts.filter(|text| !text.is_empty() && *text != name) {
         write!(f, ": {text}")?;
     }
     if function == "hipInit" && is_no_device(function, code) {
