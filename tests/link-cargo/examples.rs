@@ -751,7 +751,7 @@ fn adds_kernels_to_a_package() {
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
-    let expected = "error: `--offload-build /nonexistent`: no such folder\n";
+    let expected = "error: `--offload-build /nonexistent`: no such folder; expected ";
     assert!(
         text.contains(expected) && !folder.path().join("unmade").exists(),
         "{text}"
@@ -770,7 +770,9 @@ fn adds_kernels_to_a_package() {
         .arg(root().join("offload-build"));
     let text = stdout(&succeed(&mut init));
     assert!(
-        text.starts_with("Created build.rs\nCreated kernels/saxpy.hip\nAdd to src/main.rs:\n"),
+        text.starts_with(
+            "Changed Cargo.toml\nCreated build.rs\nCreated kernels/saxpy.hip\nAdd to src/main.rs:\n"
+        ),
         "{text}"
     );
     let after = std::fs::read_to_string(&manifest).unwrap();

@@ -305,8 +305,7 @@ fn says_which_kernels_need_device_libraries_that_are_missing() {
         hint.starts_with("install ROCm's device libraries"),
         "{hint}"
     );
-    let without =
-        "\nsources that include `<offload/gpu.h>` and none of its headers build without it, ";
+    let without = "\nsources that include `<offload/gpu.h>` and none of the SDK's headers build without the SDK, ";
     assert!(hint.contains(without), "{hint}");
     let document = json(&mut doctor(&["doctor", "--json"]));
     let target = |module: usize, key: &str| {

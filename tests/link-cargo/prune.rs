@@ -772,6 +772,14 @@ fn refuses_what_it_cannot_prune_and_writes_nothing() {
             said.starts_with(&format!("error: {expected}")),
             "{file}: {said}"
         );
+        let hint = match file {
+            "inside" => {
+                "\nhint: programs that call `image()` or `images()` cannot be pruned: remove targets, or set `compress`, "
+            }
+            "sized" => "\nhint: build the program with fewer targets, or with `compress`\n",
+            _ => "",
+        };
+        assert!(said.contains(hint), "{file}: {said}");
         assert!(
             before == std::fs::read(folder.path(file)).unwrap(),
             "{file}"

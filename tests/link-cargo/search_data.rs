@@ -173,7 +173,8 @@ fn finds_images_between_the_strings_of_programs() {
         assert_eq!(forms, expected, "{file}");
     }
     let text = run(&mut cargo_offload(&folder, &["inspect", "program"]));
-    let hint = "program: no device images\n  hint: pass --search-data to search inside of data, such as `include_bytes!`\n";
+    let hint = "program: no device images\n  hint: pass --search-data to search inside of data, such as `include_bytes!`; images that a program does not use are not \
+                linked\n";
     assert_eq!(text, hint);
     // Each image has the bytes that the compiler wrote.
     let extract = ["extract", "--search-data", "program", "--out", "images"];

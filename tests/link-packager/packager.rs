@@ -365,8 +365,9 @@ fn says_what_matches_nothing() {
     ];
     let done = folder.done(&args);
     assert!(
-        done.err
-            .contains("note: --image number 0 matches none of 5 images"),
+        done.err.contains(
+            "note: `--image=file=x,arch=sm_35` matches none of the 5 images in packed.bin"
+        ),
         "{}",
         done.err
     );

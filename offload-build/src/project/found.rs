@@ -77,8 +77,8 @@ pub fn found_tools(variables: BTreeMap<OsString, OsString>) -> Result<Vec<FoundT
 }
 
 /// Kernels that need no SDK.
-const WITHOUT_SDK: &str = "sources that include `<offload/gpu.h>` and none of its headers build without it, if no kernel calls a function of \
-    the math library such as `sinf`";
+const WITHOUT_SDK: &str = "sources that include `<offload/gpu.h>` and none of the SDK's headers build without the SDK, if no kernel calls a \
+    function of the math library such as `sinf`";
 
 struct Here<'a> {
     environment: &'a Environment,

@@ -40,6 +40,6 @@ impl FindOptions {
     /// Returns a hint for a file without images.
     pub(super) fn hint(&self) -> Option<&'static str> {
         (!self.search_data)
-            .then_some("pass --search-data to search inside of data, such as `include_bytes!`")
+            .then_some("pass --search-data to search inside of data, such as `include_bytes!`; images that a program does not use are not linked")
     }
 }

@@ -356,7 +356,7 @@ fn print_savings(file: &MeasuredFile, out: &mut impl Write) -> io::Result<()> {
         let (target, sizes) = largest;
         writeln!(
             out,
-            "only {TARGET}{target}{TARGET:#} would save {}",
+            "keeping only {TARGET}{target}{TARGET:#} would save {}",
             text::size(all.saturating_sub(sizes.stored))
         )?;
     }

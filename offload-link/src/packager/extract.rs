@@ -39,14 +39,18 @@ pub(super) fn plan(
         return Ok(Vec::new());
     }
     let mut outputs = Vec::new();
-    for (index, argument) in options.images.iter().enumerate() {
+    for argument in &options.images {
         let found: Vec<&PackedImage> = images
             .iter()
             .filter(|image| matches(image, argument))
             .collect();
         let Some(last) = found.last() else {
-            let count = images.len();
-            let text = format!("--image number {index} matches none of {count} images");
+            let count = match images.len() {
+                1 => "1 image".to_owned(),
+                count => format!("{count} images"),
+            };
+            let [written, input] = [argument.written.as_ref(), input].map(terminal::<Path>);
+            let text = format!("`--image={written}` matches none of the {count} in {input}");
             if options.require_match {
                 return Err(LlvmToolError::new(text));
             }

@@ -14,6 +14,8 @@ use std::path::PathBuf;
 /// Keys with their values, in the order of their first occurrence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ImageArgument {
+    /// The argument as the user spells it, for messages.
+    pub written: String,
     items: Vec<Field>,
 }
 
@@ -40,7 +42,8 @@ impl ImageArgument {
                 }),
             }
         }
-        Self { items }
+        let written = text.to_string_lossy().into_owned();
+        Self { written, items }
     }
 
     /// Returns the value of a key; several are joined with commas.

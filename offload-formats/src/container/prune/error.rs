@@ -271,8 +271,8 @@ impl fmt::Display for PruneProblem {
             Self::Outside(problem) => problem.fmt(f),
             Self::NoDescriptor { offset } => write!(
                 f,
-                "no descriptor for OpenMP's runtime lists the image of the offload binary at offset {offset:#x}; \
-                 other images of offload binaries, such as those of SYCL, are not pruned in a linked file"
+                "the offload binary at offset {offset:#x} is not OpenMP's; in a linked file, other offload binaries are not pruned\n\
+                 hint: programs that call `image()` or `images()` cannot be pruned: remove targets in their Cargo.toml and build again"
             ),
             Self::Archive(problem) => problem.fmt(f),
             Self::OffloadBinary(problem) => problem.fmt(f),
@@ -304,8 +304,8 @@ impl fmt::Display for PruneProblem {
             Self::Inside { what, address } => write!(
                 f,
                 "a {what} points to address {address:#x}, inside of device code\n\
-                 hint: if the program calls `image()` or `images()` of a generated file, fewer targets or `compress` where it is built \
-                 make it smaller"
+                 hint: programs that call `image()` or `images()` cannot be pruned: remove targets, or set `compress`, in their \
+                 Cargo.toml and build again"
             ),
             Self::Unregistered { offset } => write!(
                 f,
@@ -314,7 +314,7 @@ impl fmt::Display for PruneProblem {
             Self::UsedByAddress { offset } => write!(
                 f,
                 "the program uses the device code at offset {offset:#x} by its address or size, which would change\n\
-                 hint: where the program is built, fewer targets or `compress` make it smaller"
+                 hint: build the program with fewer targets, or with `compress`"
             ),
             Self::PackedRelocations { kind } => write!(
                 f,

@@ -193,7 +193,7 @@ pub(crate) fn init(line: &InitLine, out: &mut impl Write) -> Result<(), CargoOff
         }
         return Err(error);
     }
-    let mut said = Vec::new();
+    let mut said = vec!["Changed Cargo.toml".to_owned()];
     for (path, text) in &files {
         let verb = if kept.contains(path) {
             "Kept"
@@ -434,7 +434,7 @@ impl SourceOption {
         match folder.filter(|folder| !is_url(folder) && !Path::new(folder).is_dir()) {
             None => Ok(()),
             Some(folder) => Err(CargoOffloadError::new(format_args!(
-                "`--offload-build {}`: no such folder",
+                "`--offload-build {}`: no such folder; expected the folder of a checkout or a URL such as https://…",
                 terminal(folder)
             ))),
         }
