@@ -102,7 +102,11 @@ pub fn feature(module: &Settings, declared: &BTreeSet<String>) -> Result<(), Err
         {
             let hint = nearest(feature, declared.iter().map(String::as_str));
             let problem = format!("the package has no feature `{feature}`{hint} [OFF505]");
-            Err(module.error_at("feature", problem))
+            let error = module.error_at("feature", problem);
+            Err(match hint.is_empty() {
+                true => error.with_line(format_args!("hint: write `{feature} = []` in [features]")),
+                false => error,
+            })
         }
         _ => Ok(()),
     }
@@ -337,8 +341,11 @@ mod tests {
         }
         // Cargo has no feature `d`: a feature names the dependency.
         for (name, hint) in [("gpus", "; did you mean `gpu`?"), ("a", ""), ("d", "")] {
-            let expected =
+            let mut expected =
                 format!("Cargo.toml:13:1: the package has no feature `{name}`{hint} [OFF505]");
+            if hint.is_empty() {
+                expected += &format!("\nhint: write `{name} = []` in [features]");
+            }
             assert_eq!(rejects(name), Some(expected));
         }
     }

@@ -170,7 +170,11 @@ impl<'a> Source<'a> {
             .get("target")
             .filter(|_| structure.contains(&"target"))
         {
-            for (target, value) in self.table("target", targets)? {
+            let tables = self.table("target", targets).map_err(|mut error| {
+                error.problem += "; did you mean `targets`? [OFF501]";
+                error
+            })?;
+            for (target, value) in tables {
                 let table = self.table("target", value)?;
                 for (name, _) in table {
                     let known = settings::find(name.get_ref());
@@ -220,7 +224,7 @@ impl<'a> Source<'a> {
                     Form::Map => "a table of names and values",
                     Form::Flag => "`true` or `false`",
                 };
-                let problem = format!("`{name}`: expected {wanted}, found {}", found.type_str());
+                let problem = format!("`{name}`: expected {wanted}, found {}", type_of(found));
                 return Err(self.error(&value.span(), &problem));
             }
         };
@@ -252,11 +256,11 @@ impl<'a> Source<'a> {
 
     fn text<'v>(self, name: &str, value: &'v Value<'a>) -> Result<Cow<'v, str>, ManifestError> {
         let wrong = || {
-            let problem = format!(
-                "`{name}`: expected strings, found {}",
-                value.get_ref().type_str()
-            );
-            self.error(&value.span(), &problem)
+            let found = type_of(value.get_ref());
+            self.error(
+                &value.span(),
+                &format!("`{name}`: expected strings, found {found}"),
+            )
         };
         value
             .get_ref()
@@ -267,12 +271,10 @@ impl<'a> Source<'a> {
 
     fn table<'t>(self, name: &str, value: &'t Value<'a>) -> Result<&'t Table<'a>, ManifestError> {
         let wrong = || {
+            let found = type_of(value.get_ref());
             self.error(
                 &value.span(),
-                &format!(
-                    "`{name}`: expected a table, found {}",
-                    value.get_ref().type_str()
-                ),
+                &format!("`{name}`: expected a table, found {found}"),
             )
         };
         value.get_ref().as_table().ok_or_else(wrong)
@@ -299,6 +301,17 @@ impl<'a> Source<'a> {
             + 1;
         format!("{}:{line}:{column}", self.file)
     }
+}
+
+/// Returns the type of a value, with its article.
+fn type_of(value: &DeValue<'_>) -> String {
+    let name = value.type_str();
+    let article = if name.starts_with(['a', 'i']) {
+        "an"
+    } else {
+        "a"
+    };
+    format!("{article} {name}")
 }
 
 fn unknown(name: &str, structure: &[&str]) -> String {
@@ -419,15 +432,15 @@ mod tests {
         );
         rejects(
             &with("rdc = \"off\""),
-            "Cargo.toml:2:7: `rdc`: expected `true` or `false`, found string",
+            "Cargo.toml:2:7: `rdc`: expected `true` or `false`, found a string",
         );
         rejects(
             &with("sources = \"a.c\""),
-            "Cargo.toml:2:11: `sources`: expected an array of strings, found string",
+            "Cargo.toml:2:11: `sources`: expected an array of strings, found a string",
         );
         rejects(
             &with("sources = [1]"),
-            "Cargo.toml:2:12: `sources`: expected strings, found integer",
+            "Cargo.toml:2:12: `sources`: expected strings, found an integer",
         );
         rejects(
             &with("language = \"openm\""),
@@ -444,6 +457,14 @@ mod tests {
         rejects(
             &with("module = [{ std = \"c11\" }]"),
             "Cargo.toml:2:11: a module needs a `name`",
+        );
+        rejects(
+            &with("target = [\"gfx90a\"]"),
+            "Cargo.toml:2:10: `target`: expected a table, found an array; did you mean `targets`? [OFF501]",
+        );
+        rejects(
+            &with("target = { gfx90a = \"-g\" }"),
+            "Cargo.toml:2:21: `target`: expected a table, found a string",
         );
         rejects(
             &with("target = { gfx90a = { sources = [] } }"),
