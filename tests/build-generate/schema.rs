@@ -54,7 +54,8 @@ fn does_without_what_is_missing_as_the_manifest_says() {
     let Some(package) = package("") else { return };
     let one = "module `kernels`: no image for `sm_80`: `ptxas` not found (searched: /nonexistent/bin, \
                /usr/local/cuda/bin, PATH) [OFF605]";
-    let compiler = "`compiler`: `nowhere/clang` is not an executable file [OFF601]";
+    let compiler =
+        "OFFLOAD_COMPILER: `compiler`: `nowhere/clang` is not an executable file [OFF601]";
     let error = |text: &str| Outcome::Error(text.to_owned());
     let both = ["sm_80", "compute_80"];
     // No compiler; the tool of one target; the tools of all.
@@ -195,7 +196,7 @@ fn says_what_was_searched_and_how_to_get_it() {
     let (searched, hint) = error.split_once('\n').unwrap();
     assert_eq!(
         searched,
-        "module `kernels`: no compiler for `cuda`: searched PATH for clang-24 to clang-16 and clang, found none in PATH [OFF601]"
+        "module `kernels`: no compiler for `cuda`: searched PATH for clang-24 to clang-16 and clang, found none [OFF601]"
     );
     assert!(
         hint.starts_with(&format!(
@@ -205,7 +206,7 @@ fn says_what_was_searched_and_how_to_get_it() {
     );
     assert!(
         hint.ends_with(
-            ", set `compiler = \"nvcc\"`, set `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER, \
+            "; with nvcc installed, set `compiler = \"nvcc\"`; or name another clang with `compiler` or OFFLOAD_COMPILER; \
              or build without device code: OFFLOAD_MISSING=stub"
         ),
         "{hint}"

@@ -110,8 +110,8 @@ fn says_why_a_rustc_compiles_no_kernels() {
         ("absent/rustc", String::new()),
     ];
     let tail = " [OFF608]\nhint: install Rust 1.96 or newer with the sources of its library (Debian, Ubuntu: `apt install rustc rust-src`; \
-         Debian 12, 13: `apt install rustc-web rust-web-src`; Ubuntu 24.04, 26.04: `apt install rustc-1.97 rust-1.97-src`; rustup: `rustup update stable && rustup component add rust-src`; Arch: `pacman -S rust rust-src`), set `compiler` or \
-         OFFLOAD_RUSTC to another rustc, or build without device code: OFFLOAD_MISSING=stub";
+         Debian 12, 13: `apt install rustc-web rust-web-src`; Ubuntu 24.04, 26.04: `apt install rustc-1.97 rust-1.97-src`; rustup: `rustup update stable && rustup component add rust-src`; Arch: `pacman -S rust rust-src`); or name another rustc with \
+         `compiler` or OFFLOAD_RUSTC; or build without device code: OFFLOAD_MISSING=stub";
     let start = "module `kernels`: no rustc for its kernels: ";
     for (name, reason) in rows {
         let error = package.fails(script(&package).env("OFFLOAD_RUSTC", package.at(name)));
@@ -233,7 +233,7 @@ fn links_for_amd_by_lld_where_no_clang_reads_the_bitcode() {
                 );
                 let end = "; for AMD GPUs alone, install an lld of that LLVM or newer (Debian, Ubuntu: `apt install lld-22`; \
                            Fedora: `dnf install lld`; Arch: `pacman -S lld`; conda-forge: `conda install lld`; rustup: \
-                           `rustup toolchain install stable`), set `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER, \
+                           `rustup toolchain install stable`); or name another clang with `compiler` or OFFLOAD_COMPILER; \
                            or build without device code: OFFLOAD_MISSING=stub";
                 assert!(error.ends_with(end), "{error}");
             }
@@ -374,7 +374,7 @@ fn check_nvidia(package: &Package, expected: Result<&str, String>) {
             );
             let end = "; for NVIDIA GPUs alone, install the tools of that LLVM or newer (Debian, Ubuntu: `apt install llvm-22`; \
                        Fedora: `dnf install llvm`; Arch: `pacman -S llvm`; conda-forge: `conda install llvm-tools`; rustup: \
-                       `rustup component add llvm-tools`), set `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER, \
+                       `rustup component add llvm-tools`); or name another clang with `compiler` or OFFLOAD_COMPILER; \
                        or build without device code: OFFLOAD_MISSING=stub";
             assert!(error.ends_with(end), "{error}");
         }
@@ -652,7 +652,8 @@ fn says_what_is_wrong_with_the_crate() {
     let error = package.fails(&mut script(&package));
     assert_eq!(
         error,
-        "Cargo.toml:7:1: `x86_64-pc-linux-gnu` is not a valid target of `rust` [OFF503]"
+        "Cargo.toml:7:1: `x86_64-pc-linux-gnu` is not a valid target of `rust` [OFF503]\n\
+         hint: `rust` is for AMD GPUs (`gfx90a`) and NVIDIA GPUs (`sm_80`)"
     );
 }
 

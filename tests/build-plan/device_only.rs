@@ -385,7 +385,8 @@ fn takes_the_targets_of_its_language_from_a_list_for_several_packages() {
     );
     assert_eq!(
         package.fails(package.script().env("OFFLOAD_TARGETS", "sm_80,sm_90")),
-        "OFFLOAD_TARGETS: `sm_80` is not a valid target of `hip` [OFF503]"
+        "OFFLOAD_TARGETS: `sm_80` is not a valid target of `hip` [OFF503]\n\
+             hint: `hip` is for AMD GPUs (`gfx90a`); for NVIDIA GPUs set `language = \"cuda\"`, in a module of its own"
     );
 }
 
@@ -402,7 +403,8 @@ fn says_what_a_language_does_not_take() {
     for (keys, problem) in [
         (
             format!("{HIP}targets = [\"gfx90a\", \"sm_80\"]\n"),
-            "8:1: `sm_80` is not a valid target of `hip` [OFF503]",
+            "8:1: `sm_80` is not a valid target of `hip` [OFF503]\n\
+             hint: `hip` is for AMD GPUs (`gfx90a`); for NVIDIA GPUs set `language = \"cuda\"`, in a module of its own",
         ),
         (
             format!("{HIP}{AMD}container = \"fatbin\"\n"),
@@ -444,7 +446,7 @@ fn says_what_a_language_does_not_take() {
         ),
         (
             format!("{HIP}{AMD}register = \"complete\"\n"),
-            "9:1: without `host = true` a module of `hip` is device code that the program loads itself",
+            "9:1: `register = \"complete\"` needs `host = true`",
         ),
         (
             format!("{HIP}{AMD}artifact = [\"hda\"]\n"),

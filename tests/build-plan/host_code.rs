@@ -840,7 +840,7 @@ fn refuses_what_has_no_host_code() {
         ),
         (
             format!("{hip}{ALONE}register = \"deferred\"\n"),
-            "9:1: without `host = true` a module of `hip` is device code that the program loads itself",
+            "9:1: `register = \"deferred\"` needs `host = true`",
         ),
         (
             format!("{nvcc}flags = [\"-xcu\"]\nregister = \"deferred\"\n"),

@@ -426,7 +426,8 @@ fn refuses_ptx_that_the_driver_would_not_load() {
     let error = package.fails(&mut package.script());
     assert_eq!(
         error,
-        "Cargo.toml:8:1: `compute_80` is not a valid target of `openmp` [OFF503]"
+        "Cargo.toml:8:1: `compute_80` is not a valid target of `openmp` [OFF503]\n\
+         hint: `openmp` takes `sm_80`, and no PTX"
     );
     let both = targets(&["compute_80", "sm_80", "compute_80"]);
     declare(&package, &format!("{CUDA}{both}"));

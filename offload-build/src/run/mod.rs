@@ -23,6 +23,7 @@ use link::tell_what_to_link;
 use offload_build_core::declare::language::Language;
 use offload_build_core::declare::layers::Declared;
 use offload_build_core::declare::module::{Missing, Module, Target};
+use offload_build_core::declare::skipped;
 use offload_build_core::environment::Environment;
 use offload_build_core::error::{self, BuildPart, Error};
 use offload_build_core::files;
@@ -68,13 +69,17 @@ impl<'a> Run<'a> {
             if Module::is_off(&settings, environment) {
                 continue;
             }
-            let module = modules::checked(settings, environment, &native)?;
+            let module = modules::checked(settings.clone(), environment, &native)?;
             cfg_names.extend(module.targets.iter().map(Target::cfg_name));
             if checked.iter().any(|other| other.name == module.name) {
-                return Err(Error::new(format_args!(
-                    "two modules are named `{}`",
+                let problem = format!(
+                    "two modules are named `{}`: give each another `name`",
                     module.name
-                )));
+                );
+                return Err(match settings.entry("name") {
+                    Some(_) => settings.error_at("name", problem),
+                    None => Error::new(problem),
+                });
             }
             check_artifact_names(&module, &checked)?;
             checked.push(module);
@@ -218,7 +223,11 @@ impl<'a> Run<'a> {
             }
             Err(error) if error.is_missing() && module.missing == Missing::Stub => {
                 let text = error.to_string();
-                environment.report("warning", &text);
+                let effect = stub::effect(module);
+                environment.report(
+                    "warning",
+                    &format!("{text}\nnote: the module is built without device code: {effect}"),
+                );
                 let reason = text.lines().next().unwrap_or_default();
                 former_modules::add(out, module)?;
                 stub::build(module, environment, out, reason)?;
@@ -236,8 +245,8 @@ impl<'a> Run<'a> {
         digests: &Digests,
     ) -> Result<Vec<Made>, Error> {
         let environment = self.environment;
-        for skipped in &built.plan.skipped {
-            environment.report("warning", &skipped.to_string());
+        for text in skipped::warnings(module, &built.plan.skipped) {
+            environment.report("warning", &text);
         }
         let machine = built.machine.as_ref();
         if let Some(text) = machine.and_then(|machine| unused_flags(module, machine, &built.host)) {
@@ -318,6 +327,7 @@ impl<'a> Run<'a> {
         let names = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"];
         let name = names.map(|name| self.environment.cargo(name).unwrap_or_default());
         let path = folder.join(name.join(" "));
+        fs::create_dir_all(folder).map_err(error::io(folder))?;
         fs::write(&path, plan).map_err(error::io(&path))
     }
 }
@@ -456,6 +466,8 @@ mod tests {
             hint: the key `name` of a module names its libraries";
         assert_eq!(refused("math", "gfx90a").as_deref(), Some(expected));
         assert_eq!(refused("math", "gfx942"), None);
+        let same = "Cargo.toml: two modules are named `kernels`: give each another `name`";
+        assert_eq!(refused("kernels", "gfx942").as_deref(), Some(same));
         assert_eq!(refused("more", "gfx90a"), None);
     }
 }

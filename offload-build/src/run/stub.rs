@@ -28,6 +28,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Returns what a program without device code does instead.
+pub(crate) fn effect(module: &Module) -> &'static str {
+    match module.language {
+        Language::OpenMp => "target regions run on the host",
+        _ if module.has_host_code => "its host functions abort",
+        _ => "`image()` returns an error",
+    }
+}
+
 /// Writes the file that Rust includes, and what host code links, for a module without device code.
 pub(crate) fn build(
     module: &Module,

@@ -61,6 +61,31 @@ impl Display for Skipped {
     }
 }
 
+/// Returns the reasons, each with the targets that it is for.
+fn by_reason<'s>(skipped: impl Iterator<Item = &'s Skipped>) -> Vec<(&'s str, String)> {
+    let mut reasons: Vec<(&str, String)> = Vec::new();
+    for Skipped { target, reason, .. } in skipped {
+        match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, targets)) => *targets += &format!(", `{target}`"),
+            None => reasons.push((reason, format!("`{target}`"))),
+        }
+    }
+    reasons
+}
+
+/// Returns the warnings of a module that is built without `skipped`, one for each reason.
+pub fn warnings(module: &Module, skipped: &[Skipped]) -> Vec<String> {
+    let name = &module.name;
+    let reasons = by_reason(skipped.iter()).into_iter();
+    let warnings = reasons.map(|(reason, targets)| {
+        format!(
+            "module `{name}`: no image for {targets}: {reason}\n\
+             note: the module is built without {targets}"
+        )
+    });
+    warnings.collect()
+}
+
 /// The error of a module that must not lose `skipped`, with the ways on; `built` are the targets that have images, and `modules` counts the
 /// modules of the package.
 pub fn refused(
@@ -70,22 +95,14 @@ pub fn refused(
     modules: usize,
 ) -> Option<Error> {
     let lost = skipped.iter().filter(|skipped| skipped.is_lost);
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for Skipped { target, reason, .. } in lost {
-        let target = format!("`{target}`");
-        match reasons.iter_mut().find(|(known, _)| known == reason) {
-            Some((_, targets)) => targets.push(target),
-            None => reasons.push((reason, vec![target])),
-        }
-    }
+    let reasons = by_reason(lost);
     if module.missing != Missing::Error || reasons.is_empty() {
         return None;
     }
     let name = &module.name;
-    let lines = reasons.iter().map(|(reason, targets)| {
-        let targets = targets.join(", ");
-        format!("module `{name}`: no image for {targets}: {reason}\n")
-    });
+    let lines = reasons
+        .iter()
+        .map(|(reason, targets)| format!("module `{name}`: no image for {targets}: {reason}\n"));
     let others: Vec<&str> = built.iter().map(|target| &*target.written).collect();
     let others = match modules {
         1 => format!(
@@ -108,8 +125,13 @@ pub fn nothing_left(module: &Module, skipped: &[Skipped]) -> Error {
         let _ = writeln!(text, "{skipped}");
     }
     let name = &module.name;
+    let hint = match module.missing {
+        Missing::Stub => "",
+        Missing::Error | Missing::Skip => {
+            "\nhint: OFFLOAD_MISSING=stub builds the crate without device code"
+        }
+    };
     Error::missing(format_args!(
-        "{text}module `{name}`: no image can be built\n\
-         hint: OFFLOAD_MISSING=stub builds the crate without device code"
+        "{text}module `{name}`: no image can be built{hint}"
     ))
 }

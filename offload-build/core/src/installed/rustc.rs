@@ -115,10 +115,11 @@ impl Rustc {
             problems => problems.join("; "),
         };
         Err(Error::missing(format_args!(
-            "module `{}`: no rustc for its kernels: {listed} [OFF608]\nhint: {}, set `compiler` or OFFLOAD_RUSTC to another rustc, \
-             or build without device code: OFFLOAD_MISSING=stub",
+            "module `{}`: no rustc for its kernels: {listed} [OFF608]\n\
+             hint: {}; or name another rustc with `compiler` or OFFLOAD_RUSTC{}",
             module.name,
-            Need::Rustc.install(None)
+            Need::Rustc.install(None),
+            module.stub_hint()
         )))
     }
 }

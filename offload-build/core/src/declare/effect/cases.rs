@@ -54,7 +54,7 @@ pub(crate) const TABLE: [(&str, &str, [&str; 6]); 29] = [
         "embed",
         "\"include\"",
         [
-            "the images of a module with host code are linked with it: `include` is for modules without host code",
+            "`embed = \"include\"` is for modules without host code",
             "",
             "",
             "",
@@ -79,7 +79,7 @@ pub(crate) const TABLE: [(&str, &str, [&str; 6]); 29] = [
         [
             NO_EFFECT,
             NO_EFFECT,
-            "without `host = true` a module has no host code, which would call CUDA's runtime library",
+            "`cudart` needs `host = true`",
             NO_EFFECT,
             NO_EFFECT,
             NO_EFFECT,
@@ -98,8 +98,8 @@ pub(crate) const TABLE: [(&str, &str, [&str; 6]); 29] = [
         "\"complete\"",
         [
             "",
-            "without `host = true` a module of `hip` is device code that the program loads itself",
-            "without `host = true` a module of `cuda` is device code that the program loads itself",
+            "`register = \"complete\"` needs `host = true`",
+            "`register = \"complete\"` needs `host = true`",
             "modules of `bitcode` have no host code: the program loads their images",
             "modules of `prebuilt` have no host code: the program loads their images",
             "modules of `rust` have no host code: the program loads their images",

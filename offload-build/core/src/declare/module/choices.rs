@@ -62,7 +62,7 @@ pub(super) fn embed(settings: &Settings, has_host_code: bool) -> Result<Embed, E
         if is_of_others(settings, "embed") {
             return Ok(Embed::Auto);
         }
-        let problem = "the images of a module with host code are linked with it: `include` is for modules without host code";
+        let problem = "`embed = \"include\"` is for modules without host code";
         return Err(settings.error_at("embed", problem));
     }
     Ok(embed)
@@ -89,7 +89,7 @@ pub(super) fn cudart(settings: &Settings, has_host_code: bool) -> Result<Cudart,
     let entry = settings.entry("cudart").filter(|_| !has_host_code);
     match entry.is_some_and(|entry| entry.reach == Reach::Module) {
         true => {
-            let problem = "without `host = true` a module has no host code, which would call CUDA's runtime library";
+            let problem = "`cudart` needs `host = true`";
             Err(settings.error_at("cudart", problem))
         }
         false => Ok(cudart),
@@ -134,9 +134,10 @@ pub(super) fn register(
             )
         }
         Register::Complete | Register::Deferred if !has_host_code => match language {
-            Language::Hip | Language::Cuda => format!(
-                "without `host = true` a module of `{name}` is device code that the program loads itself"
-            ),
+            Language::Hip | Language::Cuda => {
+                let value = settings.text("register").unwrap_or_default();
+                format!("`register = \"{value}\"` needs `host = true`")
+            }
             _ => format!("modules of `{name}` have no host code: the program loads their images"),
         },
         _ => return Ok(register),

@@ -71,8 +71,8 @@ pub struct Module {
     pub own: Flags,
     /// The declared compiler. For a crate of kernels a clang that is set for other packages, too: it links device code.
     pub compiler: Option<String>,
-    /// The environment variable that names the compiler, if one does.
-    compiler_variable: Option<String>,
+    /// Place where the compiler was written.
+    compiler_origin: Option<String>,
     /// The launcher as written, and where it was written.
     pub launcher: Option<(String, String)>,
     pub register: Register,
@@ -127,11 +127,34 @@ impl Module {
         compiler.filter(|_| self.language != Language::Rust)
     }
 
-    /// `error`, which the declared compiler causes, with the environment variable that names it.
-    pub fn with_compiler_variable(&self, error: Error) -> Error {
-        match &self.compiler_variable {
-            Some(variable) => error.with_line(format_args!("note: {variable} names this compiler")),
-            None => error,
+    /// Adds to `error`, which the declared compiler causes, the place of the key, or the environment variable that names the
+    /// compiler.
+    pub fn with_compiler_origin(&self, error: Error) -> Error {
+        let Some(origin) = &self.compiler_origin else {
+            return error;
+        };
+        let text = error.to_string();
+        if text.starts_with("`compiler`: ") {
+            let text = format!("{origin}: {text}");
+            return match error.is_missing() {
+                true => Error::missing(text),
+                false => Error::new(text),
+            };
+        }
+        // Other places are `Cargo.toml:7:1` and `Build::compiler`.
+        match origin.contains(':') {
+            true => error,
+            false => error.with_line(format_args!("note: {origin} names this compiler")),
+        }
+    }
+
+    /// Returns the end of a hint about missing tools: how to build without them, unless the build does.
+    pub fn stub_hint(&self) -> &'static str {
+        match self.missing {
+            Missing::Stub => "",
+            Missing::Error | Missing::Skip => {
+                "; or build without device code: OFFLOAD_MISSING=stub"
+            }
         }
     }
 
@@ -159,7 +182,7 @@ impl Module {
         let name = checked_name(settings)?;
         let root = PathBuf::from(environment.required("CARGO_MANIFEST_DIR")?);
         let Some(language) = settings.text("language").and_then(Language::named) else {
-            return Err(lacks(&name, "language"));
+            return Err(lacks(settings, "language"));
         };
         let default = environment.cargo("OPT_LEVEL");
         let own = Flags::new(settings, default.as_deref().unwrap_or("2"))?;
@@ -173,12 +196,12 @@ impl Module {
             None => sources::sources(settings, language, &root, &out, &own, &mut watched)?,
         };
         if sources.is_empty() {
-            return Err(lacks(&name, "sources"));
+            return Err(lacks(settings, "sources"));
         }
         let targets = target::targets(settings, language, &own, &root)?;
         // Of GPUs that nobody looks for.
         if targets.is_empty() && environment.variable("DOCS_RS").is_none() {
-            return Err(lacks(&name, "targets"));
+            return Err(lacks(settings, "targets"));
         }
         warnings.extend(target::warnings(settings, &targets, language)?);
         warnings.extend(unmatched(settings, &targets, &root, &sources));
@@ -223,7 +246,7 @@ impl Module {
             images,
             own,
             compiler: compiler(settings, language, &root),
-            compiler_variable: compiler_variable(settings),
+            compiler_origin: compiler_origin(settings),
             launcher: launcher(settings),
             register,
             missing: choices::missing(settings),
@@ -241,11 +264,6 @@ impl Module {
         let values: Vec<String> = names.filter_map(|name| environment.cargo(name)).collect();
         self.named_files = named_files::named_files(&self.own, &self.targets, &values, root);
         self
-    }
-
-    /// Tells whether there is a target that no release of LLVM knows.
-    pub fn is_doubtful(&self) -> bool {
-        !self.doubts.is_empty()
     }
 
     /// Returns what may be wrong with `target`: where the manifest names it, and the processor that may be meant.
@@ -272,8 +290,28 @@ impl Module {
 }
 
 /// Returns the error of a module without a key that it needs.
-fn lacks(module: &str, key: &str) -> Error {
-    Error::new(format_args!("module `{module}` has no `{key}` [OFF508]"))
+fn lacks(settings: &Settings, key: &'static str) -> Error {
+    let hint = match (key, settings.text("language")) {
+        ("language", _) => format!("the languages are `{}`", Language::NAMES.join("`, `")),
+        ("targets", Some("cuda")) => "add for example `targets = [\"sm_80\"]`".to_owned(),
+        ("targets", _) => "add for example `targets = [\"gfx90a\"]`".to_owned(),
+        (key, language) => {
+            let language = language.and_then(Language::named);
+            let extensions = language.and_then(Language::extensions).unwrap_or_default();
+            let extension = extensions.first().unwrap_or(&"*");
+            format!("add for example `{key} = [\"kernels/*.{extension}\"]`")
+        }
+    };
+    let is_in_code = settings.origin("language").starts_with("Build::");
+    match settings.text("name") {
+        None if !is_in_code => Error::new(format_args!(
+            "[package.metadata.offload] has no `{key}` [OFF508]\nhint: {hint}"
+        )),
+        _ => Error::new(format_args!(
+            "module `{}` has no `{key}` [OFF508]\nhint: {hint}",
+            Module::name(settings)
+        )),
+    }
 }
 
 /// Returns the launcher, and where it was written.
@@ -282,11 +320,10 @@ fn launcher(settings: &Settings) -> Option<(String, String)> {
     Some((text.to_owned(), settings.origin("launcher").to_owned()))
 }
 
-/// Returns the environment variable that names the compiler. Other places are `Cargo.toml:7:1` and `Build::compiler`.
-fn compiler_variable(settings: &Settings) -> Option<String> {
+/// Returns the place where the compiler was written.
+fn compiler_origin(settings: &Settings) -> Option<String> {
     settings.text("compiler")?;
-    let origin = settings.origin("compiler");
-    (!origin.contains(':')).then(|| origin.to_owned())
+    Some(settings.origin("compiler").to_owned())
 }
 
 /// Returns the declared compiler: a name, or a path in the package's folder `root`.

@@ -59,21 +59,12 @@ pub(super) fn sources(
             }
         }
         if found.len() == before {
-            let known = language.extensions().unwrap_or_default();
-            let extension = known.first().unwrap_or(&"*");
-            let slash = if text.is_empty() { "" } else { "/" };
-            let inside = text.trim_end_matches('/').to_owned() + slash;
-            return Err(problem(match folder {
-                true if star.is_none() => format!(
-                    "a folder\nhint: `{inside}*.{extension}` lists its sources, `{inside}**/*.{extension}` also those of \
-                     folders in it",
-                ),
-                _ if text.contains('{') => {
-                    "no such file [OFF506]\nhint: list one pattern for each: braces are not supported"
-                        .to_owned()
-                }
-                _ => "no such file [OFF506]".to_owned(),
-            }));
+            let text = text.as_str();
+            let problem = match folder && star.is_none() {
+                true => is_folder(text, language),
+                false => no_file(text, star.is_some(), root),
+            };
+            return Err(settings.error_at("sources", problem));
         }
         if let Some((star, folder)) = star.zip(folder_of_files) {
             let depth = Depth::of(&text[star..]);
@@ -84,11 +75,36 @@ pub(super) fn sources(
     let had_some = !found.is_empty();
     found.retain(|path| !excluded(&own.exclude, root, path));
     if had_some && found.is_empty() {
-        return Err(settings.error_at("exclude", "it leaves no source"));
+        return Err(settings.error_at("exclude", "`exclude` leaves out every source of the module"));
     }
     let found = each_once(found)?;
     check_extensions(settings, language, root, own, &found)?;
     Ok((found, warnings))
+}
+
+/// Returns the problem of a folder in place of a pattern.
+fn is_folder(text: &str, language: Language) -> String {
+    let known = language.extensions().unwrap_or_default();
+    let extension = known.first().unwrap_or(&"*");
+    let slash = if text.is_empty() { "" } else { "/" };
+    let inside = text.trim_end_matches('/').to_owned() + slash;
+    format!(
+        "`{text}`: a folder\nhint: `{inside}*.{extension}` lists its sources, `{inside}**/*.{extension}` also those of \
+         folders in it"
+    )
+}
+
+/// Returns the problem of a file or pattern that finds nothing in `root`.
+fn no_file(text: &str, is_pattern: bool, root: &Path) -> String {
+    let problem = match is_pattern {
+        true if Path::new(text).is_absolute() => format!("no file matches `{text}` [OFF506]"),
+        true => format!("no file matches `{text}` in {} [OFF506]", root.display()),
+        false => format!("`{text}`: no such file [OFF506]"),
+    };
+    match text.contains('{') {
+        true => problem + "\nhint: list one pattern for each: braces are not supported",
+        false => problem,
+    }
 }
 
 /// Returns where the first wildcard of a pattern is. `[[]`, as the value of a variable may contain it, is a plain `[`.

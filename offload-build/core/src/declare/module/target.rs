@@ -166,18 +166,41 @@ fn of_language(settings: &Settings, language: Language) -> Result<Vec<Target>, E
         let target = target.map_err(|problem| settings.error_at("targets", problem))?;
         match target.is_target_of(language) {
             true => targets.push(target),
-            false => others.push(text),
+            false => others.push(target),
         }
     }
     match others.first() {
-        Some(text) if !is_for_others || targets.is_empty() => {
-            let problem = format!(
-                "`{text}` is not a valid target of `{}` [OFF503]",
-                language.name()
-            );
+        Some(other) if !is_for_others || targets.is_empty() => {
+            let name = language.name();
+            let (text, hint) = (&other.written, other_language(other, language));
+            let problem =
+                format!("`{text}` is not a valid target of `{name}` [OFF503]\nhint: {hint}");
             Err(settings.error_at("targets", problem))
         }
         _ => Ok(targets),
+    }
+}
+
+/// Returns what to do about `target`, which `language` has no images for.
+fn other_language(target: &Target, language: Language) -> String {
+    let (amd, nvidia) = ("AMD GPUs (`gfx90a`)", "NVIDIA GPUs (`sm_80`)");
+    let name = language.name();
+    match language {
+        Language::OpenMp => {
+            let processor = target.id.processor();
+            format!("`{name}` takes `{processor}`, and no PTX")
+        }
+        Language::Hip if target.triple.is_nvptx() => format!(
+            "`{name}` is for {amd}; for NVIDIA GPUs set `language = \"cuda\"`, in a module of its own"
+        ),
+        Language::Cuda if target.triple.is_amdgpu() => format!(
+            "`{name}` is for {nvidia}; for AMD GPUs set `language = \"hip\"`, in a module of its own"
+        ),
+        Language::Hip => format!("`{name}` is for {amd}"),
+        Language::Cuda => format!("`{name}` is for {nvidia}"),
+        Language::Bitcode | Language::Rust | Language::Prebuilt => {
+            format!("`{name}` is for {amd} and {nvidia}")
+        }
     }
 }
 
@@ -285,7 +308,6 @@ fn unlisted(settings: &Settings, language: Language) -> Result<Vec<String>, Erro
     for name in names.filter(|name| !settings.listed.contains(*name)) {
         let place = format!("[package.metadata.offload.target.{name:?}]");
         let target = Target::parse(name).ok();
-        let target = target.filter(|target| target.is_target_of(language));
         let is_same = |listed: &&String| {
             let listed = Target::parse(listed).ok();
             let mut both = listed.iter().zip(&target);
@@ -296,16 +318,8 @@ fn unlisted(settings: &Settings, language: Language) -> Result<Vec<String>, Erro
                 "{place}: this target is `{same}` in `targets`: spell both alike"
             )));
         }
-        let is_known = |target: &Target| !target.triple.is_cpu() && target.doubt().is_none();
-        if !target.as_ref().is_some_and(is_known) {
-            let mut hint = nearest(name, settings.listed.iter().map(String::as_str));
-            let near = target.and_then(|_| spelling::nearest_processor(name));
-            if let Some(near) = near.filter(|_| hint.is_empty()) {
-                hint = format!("; did you mean `{near}`?");
-            }
-            return Err(Error::new(format_args!(
-                "{place}: `{name}` is not one of `targets`{hint}"
-            )));
+        if let Some(problem) = impossible(name, target.as_ref(), settings, language) {
+            return Err(Error::new(format_args!("{place}: {problem}")));
         }
         // `native` is another GPU on each machine.
         if !settings.listed.contains("native") {
@@ -315,6 +329,29 @@ fn unlisted(settings: &Settings, language: Language) -> Result<Vec<String>, Erro
         }
     }
     Ok(warnings)
+}
+
+/// Returns the reason if no variable can add the target `name` to a module of `language`.
+fn impossible(
+    name: &str,
+    target: Option<&Target>,
+    settings: &Settings,
+    language: Language,
+) -> Option<String> {
+    let mut hint = nearest(name, settings.listed.iter().map(String::as_str));
+    let Some(target) = target.filter(|target| !target.triple.is_cpu()) else {
+        return Some(format!("`{name}` is not one of `targets`{hint}"));
+    };
+    if !target.is_target_of(language) {
+        let language = language.name();
+        return Some(format!("`{name}` is not a valid target of `{language}`"));
+    }
+    target.doubt()?;
+    let near = spelling::nearest_processor(name);
+    if let Some(near) = near.filter(|_| hint.is_empty()) {
+        hint = format!("; did you mean `{near}`?");
+    }
+    Some(format!("`{name}` is not a known processor{hint}"))
 }
 
 #[cfg(test)]

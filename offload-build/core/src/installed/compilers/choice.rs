@@ -26,9 +26,11 @@ const NEWEST: u32 = 22;
 /// Words in front of a processor that a clang does not know.
 const UNKNOWN: &str = "does not know";
 
-/// End of a hint, after how to install a compiler.
-pub(super) const INSTEAD: &str = "set `compiler` in [package.metadata.offload] or OFFLOAD_COMPILER, or build without device code: \
-    OFFLOAD_MISSING=stub";
+/// Returns the end of a hint, after how to install a compiler.
+pub(super) fn instead(module: &Module) -> String {
+    let stub = module.stub_hint();
+    format!("or name another clang with `compiler` or OFFLOAD_COMPILER{stub}")
+}
 
 /// The first of `found` that knows every GPU of `module` and can compile for the SDK in use. Those with lld come before those
 /// without.
@@ -88,6 +90,7 @@ pub(super) fn unknown(
 ) -> Result<Option<String>, Error> {
     let mut known: Vec<(&str, BTreeSet<String>)> = Vec::new();
     let mut problems = Vec::new();
+    let mut unknown = Vec::new();
     for target in module
         .targets
         .iter()
@@ -109,8 +112,11 @@ pub(super) fn unknown(
                 problems.push(problem);
             }
         } else if !processors.contains(processor(target)) {
-            problems.push(format!("{UNKNOWN} `{}`", processor(target)));
+            unknown.push(format!("`{}`", processor(target)));
         }
+    }
+    if !unknown.is_empty() {
+        problems.push(format!("{UNKNOWN} {}", unknown.join(", ")));
     }
     if problems.is_empty() {
         return Ok(None);
@@ -181,11 +187,22 @@ fn no_clang(module: &Module, problem: &str, hint: Option<String>, newest: Option
         let problem = format!("module `{name}`: no compiler for its SDK: {problem} [OFF603]");
         return Error::missing(format_args!("{problem}\nhint: {hint}"));
     }
-    let problem = format!("module `{name}`: no compiler for its targets: {problem} [OFF602]");
-    // No release knows it, so none helps; what may be meant follows.
-    if module.is_doubtful() {
-        return Error::missing(problem);
+    // No release knows such a processor, so none helps.
+    let mut doubts: Vec<&str> = Vec::new();
+    for target in &module.targets {
+        let doubt = module.doubt(target).filter(|doubt| {
+            !doubts.contains(doubt) && problem.contains(&format!("`{}`", processor(target)))
+        });
+        doubts.extend(doubt);
     }
+    if !doubts.is_empty() {
+        return Error::missing(format_args!(
+            "{}\nhint: `cargo offload targets` lists the known processors; for a new GPU install a newer clang\n\
+             note: module `{name}`: no compiler for its targets: {problem}",
+            doubts.join("\n")
+        ));
+    }
+    let problem = format!("module `{name}`: no compiler for its targets: {problem} [OFF602]");
     if let Some(hint) = family_hint(module) {
         return Error::missing(format_args!("{problem}\nhint: {hint}"));
     }
@@ -198,7 +215,8 @@ fn no_clang(module: &Module, problem: &str, hint: Option<String>, newest: Option
         }
         _ => Need::Clang.install(None),
     };
-    Error::missing(format_args!("{problem}\nhint: {install}, {INSTEAD}"))
+    let instead = instead(module);
+    Error::missing(format_args!("{problem}\nhint: {install}; {instead}"))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::declare::module::Module;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::installed::answers::Answers;
-use crate::installed::compilers::choice::INSTEAD;
+use crate::installed::compilers::choice::instead;
 use crate::installed::fitting_clangs::UsedSdk;
 use crate::installed::host::Host;
 use crate::installed::lld::Lld;
@@ -50,7 +50,7 @@ impl Compiler {
         answers: &Answers,
     ) -> Result<Self, Error> {
         let declared = module.declared_compiler();
-        let named = |error| module.with_compiler_variable(error);
+        let named = |error| module.with_compiler_origin(error);
         let in_rocm = |declared| hipcc::find(module, declared, environment, search, answers);
         let declared = match (module.family(), declared) {
             (Family::Nvcc, Some(nvcc)) => {
@@ -227,7 +227,8 @@ fn without_clang(
             let missing: Vec<&[String; 2]> = lld.chain(tools).collect();
             let (name, reason) = (&module.name, explain(&missing));
             return Err(Error::missing(format_args!(
-                "module `{name}`: {reason}, {INSTEAD}"
+                "module `{name}`: {reason}; {}",
+                instead(module)
             )));
         }
     };
@@ -358,7 +359,7 @@ fn not_found(
             let without = |llvm: &Llvm| format!("{} ({})", llvm.clang.display(), folder(llvm));
             let saw: Vec<String> = found.iter().map(without).collect();
             let saw = match saw.as_slice() {
-                [] => "found none in PATH [OFF601]".to_owned(),
+                [] => "found none [OFF601]".to_owned(),
                 saw => format!("found {} [OFF606]", saw.join(", ")),
             };
             let searched = "searched PATH for clang-24 to clang-16 and clang";
@@ -379,11 +380,12 @@ fn not_found(
     };
     let install = need.install(None);
     let vendors = match (declared, module.language) {
-        (None, Language::Hip) => ", set `compiler = \"hipcc\"`",
-        (None, Language::Cuda) => ", set `compiler = \"nvcc\"`",
+        (None, Language::Hip) => "; with hipcc installed, set `compiler = \"hipcc\"`",
+        (None, Language::Cuda) => "; with nvcc installed, set `compiler = \"nvcc\"`",
         _ => "",
     };
-    Error::missing(format!("{problem}\nhint: {install}{vendors}, {INSTEAD}"))
+    let instead = instead(module);
+    Error::missing(format!("{problem}\nhint: {install}{vendors}; {instead}"))
 }
 
 /// Returns the error of a cross build without a runtime to link.
