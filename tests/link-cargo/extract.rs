@@ -142,6 +142,11 @@ fn selects_images_by_number_target_and_kind() {
         "error: k: no image matches --index 99, --target gfx942\n"
     );
     assert!(folder.path("some/0-gfx90a-xnack+.bin").is_file());
+    let kinds = extract(&folder, &["k", "-o", "hip", "--kind=hip,cuda"]);
+    assert_eq!(kinds.status.code(), Some(1));
+    let error = "error: k: no image matches --kind cuda\n";
+    assert_eq!(String::from_utf8(kinds.stderr).unwrap(), error);
+    assert_eq!(contents(&folder.path("hip")).len(), 2);
     for unknown in ["--kind=HIP", "--target="] {
         let output = extract(&folder, &["k", "-o", "none", unknown]);
         assert_eq!(output.status.code(), Some(2), "{unknown}");

@@ -84,9 +84,9 @@ impl SelectionOptions {
     ) -> bool {
         let has_kernel = |wanted: &String| has_kernel(kernels, number, wanted);
         let has_number = |range: &IndexRange| range.contains(number);
-        let kind = placed.image.target.kind.to_string();
+        let is_of = |wanted: &String| is_of_kind(placed, wanted);
         (self.indices.is_empty() || self.indices.iter().any(has_number))
-            && (self.kinds.is_empty() || self.kinds.contains(&kind))
+            && (self.kinds.is_empty() || self.kinds.iter().any(is_of))
             && (self.targets.is_empty() || self.targets.iter().any(|wanted| is_for(placed, wanted)))
             && (self.kernels.is_empty() || self.kernels.iter().any(has_kernel))
     }
@@ -106,6 +106,12 @@ impl SelectionOptions {
         for wanted in &self.targets {
             if !selected.iter().any(|(_, placed)| is_for(placed, wanted)) {
                 missing.push(format!("--target {wanted}"));
+            }
+        }
+        for wanted in &self.kinds {
+            let mut placed = selected.iter().map(|(_, placed)| placed);
+            if !placed.any(|placed| is_of_kind(placed, wanted)) {
+                missing.push(format!("--kind {wanted}"));
             }
         }
         for wanted in &self.kernels {
@@ -145,6 +151,11 @@ fn has_kernel(kernels: Option<&FileKernels>, number: usize, wanted: &str) -> boo
     let kernels = kernels.and_then(|kernels| kernels.of(number));
     let mut kernels = kernels.unwrap_or_default().iter();
     kernels.any(|kernel| is_called(&kernel.name, wanted))
+}
+
+/// Tells whether an image is of a kind.
+fn is_of_kind(placed: &PlacedImage<'_>, wanted: &str) -> bool {
+    placed.image.target.kind.to_string() == wanted
 }
 
 /// Tells whether an image is for a target. A processor without features stands for all of its target IDs.

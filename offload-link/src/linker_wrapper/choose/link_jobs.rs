@@ -98,17 +98,13 @@ impl LinkJobs<'_> {
         let libraries = bitcode_libraries(values, target, &group.kinds).enumerate();
         let libraries = libraries.map(|(index, library)| {
             // With another extension, clang would compile it instead of passing it to the linker.
-            let copy = self.workplace.file(&format!("{label}.library-{index}.o"));
-            (library, copy)
+            let name = distinct(&format!("{label}.library-{index}"), '-', "o", &mut self.names);
+            (library, self.workplace.file(&name))
         });
         let libraries: Vec<(PathBuf, PathBuf)> = libraries.collect();
         let copies = libraries.iter().map(|(_, copy)| copy.clone());
         inputs.extend(copies.map(DeviceInput::Bitcode));
-        let numbered = (1..).map(|count| format!("{label}.{count}.img"));
-        let name = std::iter::once(format!("{label}.img"))
-            .chain(numbered)
-            .find(|name| self.names.insert(name.clone()))
-            .expect("the numbers do not end");
+        let name = distinct(&label, '.', "img", &mut self.names);
         Ok(GroupJob {
             group,
             job: LinkJob {
@@ -198,7 +194,18 @@ fn file_name(
     let stem = Path::new(name).file_stem().unwrap_or_default();
     let label = format!("{}-{}", group.triple, group.processor);
     let base = format!("{}-{label}", stem.to_string_lossy());
-    let numbered = (1..).map(|count| format!("{base}-{count}.{extension}"));
+    distinct(&base, '-', extension, taken)
+}
+
+/// Returns `<base>.<extension>`, or, if that name is used, the first unused one with a number after the base.
+/// Links of one target run at the same time, so that no two may write one file.
+fn distinct(
+    base: &str,
+    before_number: char,
+    extension: &str,
+    taken: &mut BTreeSet<String>,
+) -> String {
+    let numbered = (1..).map(|count| format!("{base}{before_number}{count}.{extension}"));
     let mut names = std::iter::once(format!("{base}.{extension}")).chain(numbered);
     names
         .find(|name| taken.insert(name.clone()))
