@@ -36,8 +36,12 @@ pub(crate) struct HipNames {
 }
 
 impl HipNames {
-    /// Collects the names from objects' symbols and whether they are defined.
-    fn new(names: &BTreeMap<String, bool>) -> Self {
+    /// Collects the names that no object defines. Each symbol of an object comes with whether the object defines it.
+    fn new(symbols: Vec<(String, bool)>) -> Self {
+        let mut names: BTreeMap<String, bool> = BTreeMap::new();
+        for (name, defined) in symbols {
+            *names.entry(name).or_default() |= defined;
+        }
         let of = |start: &str| {
             let wanted = names
                 .iter()
@@ -75,7 +79,7 @@ impl HostEntries {
             ..Self::default()
         };
         let mut first = Vec::new();
-        let mut hip_names = BTreeMap::new();
+        let mut hip_symbols = Vec::new();
         for ((file, unit), linked) in inputs.units().zip(linked) {
             if !linked {
                 continue;
@@ -96,9 +100,7 @@ impl HostEntries {
             } = side;
             found.names.extend(names);
             found.deferred |= deferred;
-            for (name, defined) in hip {
-                *hip_names.entry(name).or_default() |= defined;
-            }
+            hip_symbols.extend(hip);
             if unit.has_device_code() {
                 found.clang = found.clang.or(clang);
             }
@@ -118,15 +120,7 @@ impl HostEntries {
                 let (first_file, first_unit) = first[at];
                 let first_name = || first_file.unit_name(first_unit);
                 check_strides(known, &section, first_name, || file.unit_name(unit))?;
-                let alignment = section.alignment.max(1);
-                let start = known.size.checked_next_multiple_of(alignment);
-                known.size = start.unwrap_or(u64::MAX).saturating_add(section.size);
-                known.alignment = known.alignment.max(alignment);
-                if known.strides.is_empty() {
-                    known.strides = section.strides;
-                }
-                known.kinds.extend(section.kinds);
-                known.symbols.extend(section.symbols);
+                known.append(section);
             }
         }
         if let Some(release) = arguments.options.llvm {
@@ -134,7 +128,7 @@ impl HostEntries {
             let of_release = |known: &EntrySection| table.sections().any(|name| name == known.name);
             found.tables.retain(of_release);
         }
-        found.hip = HipNames::new(&hip_names);
+        found.hip = HipNames::new(hip_symbols);
         Ok(found)
     }
 
@@ -179,6 +173,19 @@ impl HostEntries {
 }
 
 impl EntrySection {
+    /// Adds the section of a later object, at the offset that linkers give it.
+    fn append(&mut self, section: Self) {
+        let alignment = section.alignment.max(1);
+        let start = self.size.checked_next_multiple_of(alignment);
+        self.size = start.unwrap_or(u64::MAX).saturating_add(section.size);
+        self.alignment = self.alignment.max(alignment);
+        if self.strides.is_empty() {
+            self.strides = section.strides;
+        }
+        self.kinds.extend(section.kinds);
+        self.symbols.extend(section.symbols);
+    }
+
     /// Returns the layout of its entries.
     pub(crate) fn layout(&self) -> offload_entry::EntryLayout {
         let stride = self.strides.first();
@@ -205,5 +212,75 @@ fn check_strides(
             second: (new_from(), *size),
         }),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(name: &'static str, kind: OffloadKind) -> EntrySection {
+        EntrySection {
+            name,
+            size: 0,
+            flags: 3,
+            alignment: 1,
+            strides: Vec::new(),
+            kinds: vec![kind],
+            symbols: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn joins_the_sections_of_two_objects() {
+        let (hip, openmp) = (OffloadKind::HIP, OffloadKind::OPENMP);
+        // Without entries, so that its layout is that of the next object: 56 bytes an entry since LLVM 20.
+        let mut joined = EntrySection {
+            size: 20,
+            alignment: 4,
+            symbols: vec!["one".to_owned()],
+            ..section("omp_offloading_entries", hip)
+        };
+        joined.append(EntrySection {
+            size: 56,
+            alignment: 8,
+            strides: vec![56],
+            symbols: vec!["two".to_owned()],
+            ..section("omp_offloading_entries", openmp)
+        });
+        assert_eq!((joined.size, joined.alignment), (24 + 56, 8));
+        assert_eq!(joined.layout().stride(), 56);
+        assert_eq!(joined.kinds, [hip, openmp]);
+        assert_eq!(joined.symbols, ["one", "two"]);
+    }
+
+    #[test]
+    fn gives_a_kind_without_entries_the_table_that_other_kinds_use() {
+        let arguments = Arguments::parse(vec!["a.o".into()], "offload-ld").unwrap();
+        let mut entries = HostEntries {
+            tables: vec![section("llvm_offload_entries", OffloadKind::HIP)],
+            ..HostEntries::default()
+        };
+        entries.complete(&[OffloadKind::OPENMP], &arguments);
+        assert_eq!(entries.of(OffloadKind::OPENMP).count(), 1);
+        assert_eq!(entries.tables.len(), 1);
+    }
+
+    #[test]
+    fn finds_names_of_hip_that_no_object_defines() {
+        let symbols = |places: [bool; 2]| {
+            let names = places.map(|defined| ("__hip_fatbin_1".to_owned(), defined));
+            let other = ("__hip_gpubin_handle_2".to_owned(), false);
+            names.into_iter().chain([other]).collect()
+        };
+        for (places, expected) in [
+            ([true, false], &[][..]),
+            ([false, true], &[]),
+            ([false, false], &["__hip_fatbin_1"]),
+        ] {
+            let names = HipNames::new(symbols(places));
+            assert_eq!(names.fat_binary, expected, "{places:?}");
+            assert_eq!(names.handle, ["__hip_gpubin_handle_2"]);
+        }
     }
 }

@@ -98,7 +98,12 @@ impl LinkJobs<'_> {
         let libraries = bitcode_libraries(values, target, &group.kinds).enumerate();
         let libraries = libraries.map(|(index, library)| {
             // With another extension, clang would compile it instead of passing it to the linker.
-            let name = distinct(&format!("{label}.library-{index}"), '-', "o", &mut self.names);
+            let name = distinct(
+                &format!("{label}.library-{index}"),
+                '-',
+                "o",
+                &mut self.names,
+            );
             (library, self.workplace.file(&name))
         });
         let libraries: Vec<(PathBuf, PathBuf)> = libraries.collect();
