@@ -133,4 +133,14 @@ mod tests {
             assert_eq!(runtime.is_missing(), expected, "{text}");
         }
     }
+
+    #[test]
+    fn expects_calls_of_the_runtime_in_bitcode_that_it_cannot_read() {
+        let module = &include_bytes!("../../../../tests/golden/22.1.8/symbols.bc")[..];
+        for (end, expected) in [(module.len(), false), (module.len() / 2, true)] {
+            let mut runtime = RuntimeUse::default();
+            runtime.add(&module[..end], 0..end as u64);
+            assert_eq!(runtime.is_missing(), expected, "{end}");
+        }
+    }
 }

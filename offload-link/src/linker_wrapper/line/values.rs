@@ -68,7 +68,24 @@ pub(crate) fn for_target(values: &[OsString], triple: &str, release: LlvmRelease
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+
+    #[test]
+    fn gives_each_kind_its_libraries() {
+        let values = [
+            "hip-amdgcn-amd-amdhsa-gfx90a=h.bc",
+            "openmp-amdgcn-amd-amdhsa-gfx90a=o.bc",
+        ];
+        let values = values.map(OsString::from);
+        let of = |processor, kinds| -> Vec<PathBuf> {
+            bitcode_libraries(&values, ("amdgcn-amd-amdhsa", processor), kinds).collect()
+        };
+        assert_eq!(of("gfx90a", &[OffloadKind::OPENMP]), [Path::new("o.bc")]);
+        assert_eq!(of("gfx90a", &[OffloadKind::HIP]), [Path::new("h.bc")]);
+        assert!(of("gfx906", &[OffloadKind::HIP]).is_empty());
+    }
 
     #[test]
     fn gives_each_target_its_arguments() {

@@ -158,3 +158,27 @@ fn entries_of(program: &Path) -> io::Result<Option<ProgramEntries>> {
     }
     Ok(Some(found))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_three_entries_and_says_if_there_are_more() {
+        let objects = HostEntries {
+            names: [b"known".to_vec()].into(),
+            ..HostEntries::default()
+        };
+        for (names, expected) in [
+            (&["known"][..], ""),
+            (&["a", "b", "c", "known"], " (`a`, `b`, `c`)"),
+            (&["a", "b", "c", "d"], " (`a`, `b`, `c`, …)"),
+        ] {
+            let program = ProgramEntries {
+                size: 0,
+                names: names.iter().map(|name| name.as_bytes().to_vec()).collect(),
+            };
+            assert_eq!(program.beside(&objects), expected);
+        }
+    }
+}

@@ -101,3 +101,27 @@ impl<'a> Gathered<'a> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Seek};
+
+    use super::*;
+
+    #[test]
+    fn skips_zeros_after_the_buffer_was_used() {
+        let mut file = tempfile::tempfile().unwrap();
+        let mut pieces = Gathered::new(&file);
+        // The second piece does not fit and starts the buffer again; bytes of the first are after it.
+        pieces.bytes(&[0xff; 200 << 10]).unwrap();
+        pieces.bytes(&[0xff; 100 << 10]).unwrap();
+        pieces.skip(100).unwrap();
+        pieces.bytes(b"end").unwrap();
+        pieces.finish().unwrap();
+        let mut written = Vec::new();
+        file.rewind().unwrap();
+        file.read_to_end(&mut written).unwrap();
+        let expected = [&[0xff; 300 << 10][..], &[0; 100], b"end"].concat();
+        assert!(written == expected);
+    }
+}
