@@ -773,6 +773,32 @@ fn walks_bundles_that_follow_each_other() {
     }
 }
 
+/// For targets that the input does not have, the host gets the input.
+#[test]
+fn gives_the_host_two_compressed_bundles_as_they_are() {
+    let folder = Bundler::new();
+    let one = [
+        "-type=bc",
+        "-targets",
+        GFX906,
+        "-input=d1",
+        "-output=one",
+        "-compress",
+    ];
+    folder.done(&one);
+    let both = [folder.read("one"), folder.read("one")].concat();
+    folder.write("both", &both);
+    let mut unbundle = folder
+        .unbundle("bc", &three(), "both", &["h", "x", "y"])
+        .into_iter()
+        .map(str::to_owned)
+        .collect::<Vec<_>>();
+    unbundle.push("-allow-missing-bundles".to_owned());
+    let unbundle: Vec<&str> = unbundle.iter().map(String::as_str).collect();
+    folder.done(&unbundle);
+    assert!(folder.read("h") == both);
+}
+
 /// 75: `docs/spec/bundler.md` §7.5, the vector whose data contains the magic.
 #[test]
 fn is_not_misled_by_a_magic_in_compressed_data() {
@@ -1313,7 +1339,12 @@ fn lists_sizes_and_offsets() {
     let warning = "all: 4 bytes after the bundles are not a bundle";
     let target = "-targets=hip-amdgcn-amd-amdhsa--gfx906";
     let unbundle = ["-unbundle", "-type=bc", "-input=all", target, "-output=one"];
-    for arguments in [&["-list", "-type=bc", "-input=all"][..], &unbundle] {
+    let extract = ["--extract-all=images", "-type=bc", "-input=all"];
+    for arguments in [
+        &["-list", "-type=bc", "-input=all"][..],
+        &unbundle,
+        &extract,
+    ] {
         let done = folder.done(arguments);
         assert!(done.err.contains(warning), "{arguments:?}: {}", done.err);
     }

@@ -114,6 +114,19 @@ fn extracts_from_plain_and_compressed_bundles_and_archives() {
         let content = std::fs::read(folder.path(&path)).unwrap();
         assert_eq!(content, ENTRIES[image].1, "{path}");
     }
+    // Of a thin archive with a missing member, the images of the others are written; it is an error.
+    folder.write("k.o", &plain);
+    let header = |name: &str| {
+        let size = plain.len();
+        format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644)
+    };
+    let thin = format!("!<thin>\n{}{}", header("gone/"), header("k.o/"));
+    folder.write("thin.a", thin);
+    let output = extract(&folder, &["thin.a", "-o", "thin"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("thin.a: member `gone`: "), "{said}");
+    assert_eq!(contents(&folder.path("thin")).len(), 2);
 }
 
 #[test]

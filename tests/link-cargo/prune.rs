@@ -508,6 +508,21 @@ fn prunes_files_of_bundles() {
         String::from_utf8(output.stderr).unwrap(),
         "cargo offload prune: warning: no image was removed: none is for gfx999\n"
     );
+    // One bundle of two loses all images.
+    let alone = bundle::to_bytes(
+        &[BundleImage {
+            id: IDS[1],
+            image: b"image",
+        }],
+        NonZeroU64::MIN,
+    );
+    folder.write("uneven.hipfb", [unit(1), alone.unwrap()].concat());
+    let output = prune(&folder, &["--drop=gfx90a", "uneven.hipfb", "-o", "even"]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "cargo offload prune: warning: uneven.hipfb: 1 container without images: none was for a kept target, and their kernels cannot start\n"
+    );
     // A file that has no images left is no error.
     let all = ["--drop=gfx*", "--allow-empty", "--in-place", "k.hipfb"];
     pruned(&folder, &all);

@@ -461,7 +461,18 @@ fn prunes_folders() {
     std::fs::write(path("tree/small.o"), small).unwrap();
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/22.1.8");
     std::fs::copy(format!("{golden}/elf32le.o"), path("tree/images.o")).unwrap();
+    // A file that is an image: of it nothing can be removed, and nothing is said.
+    let ptx = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n";
+    std::fs::write(path("tree/alone.ptx"), ptx).unwrap();
+    // Folders need `-r`.
+    let output = prune(&folder, &["--keep=gfx1100", "tree", "-o", "small"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(!path("small").exists());
+    // A folder that its owner may not write to: the new one gets files.
+    let read_only = std::fs::Permissions::from_mode(0o555);
+    std::fs::set_permissions(path("tree/bin"), read_only).unwrap();
     let output = prune(&folder, &["--keep=gfx1100", "-r", "tree", "-o", "small"]);
+    std::fs::set_permissions(path("tree/bin"), std::fs::Permissions::from_mode(0o755)).unwrap();
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(text.matches(" → ").count(), 2, "{text}");
@@ -477,6 +488,7 @@ fn prunes_folders() {
     assert_eq!(read(&folder, "small/text"), b"text");
     let mode = |name: &str| path(name).metadata().unwrap().permissions().mode();
     assert_eq!(mode("small/script"), mode("tree/script"));
+    assert_eq!(mode("small/bin") & 0o777, 0o755);
     let copied = path("small/script").metadata().unwrap().modified();
     assert_eq!(copied.unwrap(), time);
     let target = |name: &str| std::fs::read_link(path(name)).unwrap();

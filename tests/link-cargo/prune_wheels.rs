@@ -69,6 +69,26 @@ with zipfile.ZipFile('quoted.whl', 'w') as out:
         out.writestr(info, data)
 ";
 
+/// Writes `locked.zip` with a bundle and bytes, and `left.zip` with that bundle, another zip file, and an archive with a bundle and an object with sections of one.
+const LEFT: &str = "
+import io, sys, zipfile
+one = open('one', 'rb').read()
+inner = io.BytesIO()
+zipfile.ZipFile(inner, 'w').writestr('one', one)
+header = lambda name, size: f'{name:<16}{0:<12}{0:<6}{0:<6}{644:<8}{size:<10}`\\n'.encode()
+other = open(sys.argv[1], 'rb').read()
+archive = b'!<arch>\\n'
+for name, data in [('one/', one), ('other.o/', other)]:
+    archive += header(name, len(data)) + data + b'\\n' * (len(data) % 2)
+with zipfile.ZipFile('left.zip', 'w') as out:
+    out.writestr('one.hipfb', one)
+    out.writestr('inner.zip', inner.getvalue())
+    out.writestr('libk.a', archive)
+with zipfile.ZipFile('locked.zip', 'w') as out:
+    out.writestr('one.hipfb', one)
+    out.writestr('locked', b'x' * 9000)
+";
+
 const WHEEL: &str = "pkg-1.0-py3-none-any.whl";
 
 fn python(folder: &Folder, arguments: &[&str]) -> Option<String> {
@@ -163,6 +183,48 @@ fn prunes_wheels_that_pip_installs() {
 }
 
 #[test]
+fn names_members_that_it_does_not_prune() {
+    let folder = folder();
+    let golden = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../tests/golden/22.1.8/bundle-in-object.o"
+    );
+    if python(&folder, &["-c", LEFT, golden]).is_none() {
+        return;
+    }
+    let output = prune(
+        &folder,
+        &["--keep=gfx1100", "--json", "left.zip", "-o", "new.zip"],
+    );
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let left = json["files"][0]["left"].as_array().unwrap();
+    assert_eq!(left.len(), 2, "{json}");
+    for (text, start) in std::iter::zip(left, ["member `inner.zip`: ", "member `libk.a`: "]) {
+        let text = text.as_str().unwrap();
+        assert!(text.starts_with(start), "{text}");
+        assert!(
+            said.contains(&format!("warning: left.zip: {text}\n")),
+            "{said}"
+        );
+    }
+    // The flag of an encrypted member, in its header and in the directory: the last member's bytes may be images.
+    let mut bytes = std::fs::read(folder.path("locked.zip")).unwrap();
+    for (magic, flags) in [(b"PK\x03\x04", 6), (b"PK\x01\x02", 8)] {
+        let at = bytes.windows(4).rposition(|part| part == magic).unwrap();
+        bytes[at + flags] |= 1;
+    }
+    folder.write("locked.zip", &bytes);
+    let output = prune(&folder, &["--keep=gfx1100", "locked.zip", "-o", "locked"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let error = "error: locked.zip: member `locked`: encrypted members are not supported\n";
+    assert_eq!(said, error);
+    assert!(!folder.path("locked").exists());
+}
+
+#[test]
 fn refuses_signed_and_damaged_wheels() {
     let Some(folder) = built(&["pkg-1.0.dist-info/RECORD.jws"]) else {
         return;
@@ -179,6 +241,9 @@ fn refuses_signed_and_damaged_wheels() {
         WHEEL,
         "the wheel is signed: `pkg-1.0.dist-info/RECORD.jws` would not fit the new RECORD\nhint: ",
     );
+    // Nothing is removed, so that the signature still fits.
+    let text = pruned(&folder, &["--drop=gfx999", WHEEL, "-o", "same.whl"]);
+    assert!(text.contains("(100 %)"), "{text}");
     // The CRC-32 of the stored library in the directory.
     python(&folder, &["-c", BUILD, "k.whl"]);
     let mut bytes = std::fs::read(folder.path("k.whl")).unwrap();

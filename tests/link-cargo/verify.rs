@@ -601,6 +601,64 @@ fn follows_deny_allow_and_the_command_line() {
 }
 
 #[test]
+fn names_members_counts_equal_findings_and_fails_for_missing_files() {
+    let folder = Folder::new();
+    let id = "hipv4-amdgcn-amd-amdhsa--gfx906";
+    let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    for field in [1, 4096, 0, id.len() as u64] {
+        bundle.extend(field.to_le_bytes());
+    }
+    bundle.extend(id.as_bytes());
+    bundle.resize(4096, 0);
+    for count in [5, 6] {
+        folder.write("k.hipfb", bundle.repeat(count));
+        let shown = |arguments: &[&str]| {
+            let found = text(&cargo_offload(&folder, arguments).stdout);
+            let findings = found.matches("the image is empty").count();
+            (
+                findings,
+                found.contains("    1 more; `--all` prints them\n"),
+                found.contains(" more;"),
+            )
+        };
+        let more = count == 6;
+        assert_eq!(shown(&["verify", "k.hipfb"]), (5, more, more));
+        assert_eq!(
+            shown(&["verify", "--all", "k.hipfb"]),
+            (count, false, false)
+        );
+    }
+    folder.write("k.hipfb", &bundle);
+    let size = bundle.len();
+    let header = |name: &str| format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644);
+    folder.write(
+        "thin.a",
+        format!("!<thin>\n{}{}", header("gone/"), header("k.hipfb/")),
+    );
+    let output = cargo_offload(&folder, &["verify", "thin.a"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(
+        text(&output.stderr).contains("thin.a: member `gone`: "),
+        "{output:?}"
+    );
+    let Some(python) = program("python3") else {
+        return;
+    };
+    done(
+        &folder,
+        &python,
+        &["-m", "zipfile", "-c", "k.zip", "k.hipfb"],
+    );
+    let output = cargo_offload(&folder, &["verify", "k.zip"]);
+    let shown = text(&output.stdout);
+    assert!(shown.contains("    member `k.hipfb`, offset "), "{shown}");
+    let json = cargo_offload(&folder, &["verify", "--json", "k.zip"]).stdout;
+    let json: Value = serde_json::from_slice(&json).unwrap();
+    let members = &json["files"][0]["findings"][0]["members"];
+    assert_eq!(members, &Value::from(vec!["k.hipfb"]));
+}
+
+#[test]
 fn explains_each_code_like_its_page() {
     let folder = Folder::new();
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/verify.md");

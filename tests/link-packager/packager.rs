@@ -179,6 +179,50 @@ fn extracts_from_and_to_archives() {
     assert_eq!(error, "Image must have a 'file' argument.");
 }
 
+#[test]
+fn warns_of_images_that_overwrite_each_other_and_of_missing_symbols() {
+    let folder = Packager::new();
+    for (name, content) in [
+        ("one", &b"first"[..]),
+        ("two", b"second"),
+        ("bad", b"\x7fELF"),
+    ] {
+        folder.write(name, content);
+    }
+    folder.done(&[
+        "-o",
+        "packed",
+        "--image=file=one,triple=t,arch=a",
+        "--image=file=two,triple=t,arch=b",
+        "--image=file=bad,triple=t,arch=d",
+    ]);
+    let extract = |first: &str, second: &str| {
+        let images = [first, second].map(|image| format!("--image=file={image}"));
+        folder.done(&["packed", &images[0], &images[1]]).err
+    };
+    let clash = "'out' is the output for several images; the last one stays";
+    let said = extract("out,arch=a", "out,arch=b");
+    assert_eq!(said.matches(clash).count(), 1, "{said}");
+    assert_eq!(folder.read("out"), b"second");
+    for (first, second) in [
+        // One image twice.
+        ("out,arch=a", "out,arch=a"),
+        ("/dev/null,arch=a", "/dev/null,arch=b"),
+        ("-,arch=a", "-,arch=b"),
+    ] {
+        let said = extract(first, second);
+        assert!(!said.contains("several images"), "{first}: {said}");
+    }
+    let said = folder
+        .done(&["packed", "--archive", "--image=file=x.a,arch=d"])
+        .err;
+    assert!(
+        said.contains("warning: member `")
+            && said.contains("` is not in the archive's symbol index: "),
+        "{said}"
+    );
+}
+
 /// Members of a thin archive are files beside it; LLVM's names for them are the members'.
 #[test]
 fn extracts_from_thin_archives() {
