@@ -498,4 +498,58 @@ fn links_the_targets_own_image_of_a_bundle() {
             .collect();
         assert_eq!(found, fates, "{report}");
     }
+    // For another target that image is the nearest, and it is linked for that one.
+    place.bundle("bc", &entries, "helper.bc", &[]);
+    place.archive("libhelper.a", &["helper.bc"]);
+    let both = [
+        "--offload-new-driver",
+        "--no-offload-arch=gfx90a",
+        "--offload-arch=gfx90c",
+        "-c",
+    ];
+    place.kernel_with("one", &both);
+    assert_eq!(
+        place.registered(&["one.o", "libhelper.a"]),
+        one_kernel("one")
+    );
+    let report = place.report();
+    for (size, fate) in [
+        ("gfx906, ", ": linked for amdgcn-amd-amdhsa gfx906"),
+        ("gfx9-generic, ", ": linked for amdgcn-amd-amdhsa gfx90c"),
+    ] {
+        let mut lines = report.lines().filter(|line| line.contains(size));
+        assert!(
+            lines.any(|line| line.starts_with("libhelper.a(") && line.ends_with(fate)),
+            "{report}"
+        );
+    }
+}
+
+/// An image for any processor joins the targets for which its bundle has no other.
+#[test]
+fn links_the_general_image_of_a_bundle_for_the_other_targets() {
+    let Some(place) = helped(["gfx906", "gfx90a"]) else {
+        return;
+    };
+    let entries = [
+        (GFX906, "helper-gfx906.bc"),
+        ("hip-amdgcn-amd-amdhsa--generic", "helper-gfx90a.bc"),
+    ];
+    place.bundle("bc", &entries, "helper.bc", &[]);
+    place.archive("libhelper.a", &["helper.bc"]);
+    assert_eq!(
+        place.registered(&["one.o", "libhelper.a"]),
+        one_kernel("one")
+    );
+    let report = place.report();
+    for (processor, fate) in [
+        ("gfx906, ", ": linked for amdgcn-amd-amdhsa gfx906"),
+        ("generic, ", ": linked for amdgcn-amd-amdhsa gfx90a"),
+    ] {
+        let mut lines = report.lines().filter(|line| line.contains(processor));
+        assert!(
+            lines.any(|line| line.starts_with("libhelper.a(") && line.ends_with(fate)),
+            "{report}"
+        );
+    }
 }

@@ -1017,6 +1017,13 @@ fn adds_the_device_runtime_of_openmp_only_where_it_is_called() {
     assert!(!links(&["--device-linker=amdgcn-amd-amdhsa=-lompdevice"]).contains(&builtin));
     let named = links(&["--builtin-bitcode=amdgcn-amd-amdhsa=/x.bc"]);
     assert!(named.contains("-mlink-builtin-bitcode -Xclang /x.bc") && !named.contains(&builtin));
+    // The same code as text.
+    run(project.llvm("llvm-dis").args(["k.bc", "-o", "k.ll"]));
+    project.embed(
+        "k.o",
+        &[&format!("file=k.ll,kind=openmp,triple={AMD},arch=gfx90a")],
+    );
+    assert!(links(&[]).contains(&builtin));
     // The runtime is one of the inputs.
     let image = format!(
         "file={},kind=openmp,triple={AMD},arch=gfx90a",
@@ -1036,6 +1043,68 @@ fn adds_the_device_runtime_of_openmp_only_where_it_is_called() {
         &[&format!("file=k.bc,kind=hip,triple={AMD},arch=gfx90a")],
     );
     assert!(!links(&[]).contains(&builtin));
+}
+
+/// Nobody knows the symbols that a text needs before it is compiled, or those of other formats.
+#[test]
+fn links_what_images_with_unknown_symbols_may_need() {
+    let Some(project) = Project::new(22) else {
+        return;
+    };
+    for name in ["a", "b"] {
+        project.device("hip", "gfx90a", &format!("{name}.bc"));
+    }
+    run(project.llvm("llvm-dis").args(["a.bc", "-o", "a.ll"]));
+    project.write("unknown", [0, 1, 2, 3]);
+    project.write("empty", "");
+    let targets = "-targets=host-x86_64-unknown-linux-gnu-,hip-amdgcn-amd-amdhsa--gfx90a";
+    let bundle = ["-type=bc", targets, "-input=empty", "-input=b.bc"];
+    run(project
+        .llvm("clang-offload-bundler")
+        .args(bundle)
+        .arg("-output=bundle.bc"));
+    let image = |file: &str, arch: &str| format!("file={file},kind=hip,triple={AMD},arch={arch}");
+    project.embed("member.o", &[&image("b.bc", "gfx90a")]);
+    project.write("index.c", "int other;\n");
+    run(project.llvm("clang").args(["-c", "index.c"]));
+    for (archive, members) in [
+        ("libmember.a", &["member.o"][..]),
+        // With a symbol index, which says that the host needs nothing.
+        ("libbundle.a", &["index.o", "bundle.bc"]),
+    ] {
+        run(project.llvm("llvm-ar").args(["rcs", archive]).args(members));
+    }
+    for (file, archive) in [("a.ll", "libmember.a"), ("unknown", "libbundle.a")] {
+        project.embed("first.o", &[&image(file, "gfx90a")]);
+        let mut link = project.command(project.path("bin/offload-ld"));
+        link.args(["--linker-path=true", "--dry-run", "--report=text:report"]);
+        run(link.args(["first.o", archive, "-o", "prog"]));
+        let report = fs::read_to_string(project.path("report")).unwrap();
+        let line = report.lines().find(|line| line.starts_with(archive));
+        assert!(
+            line.is_some_and(|line| line.ends_with(": linked for amdgcn-amd-amdhsa gfx90a")),
+            "{file}: {report}"
+        );
+    }
+    // Assembly for any processor is assembled for that of the link.
+    project.write(
+        "a.s",
+        ".amdgcn_target \"amdgcn-amd-amdhsa--gfx90a\"\n.text\n",
+    );
+    project.embed(
+        "first.o",
+        &[&image("b.bc", "gfx90a"), &image("a.s", "generic")],
+    );
+    let mut link = project.command(project.path("bin/offload-ld"));
+    let plan = link.args(["--linker-path=true", "--dry-run", "first.o", "-o", "prog"]);
+    let plan = plan.output().unwrap();
+    let plan = String::from_utf8_lossy(&plan.stderr);
+    let assembles = plan.lines().filter(|line| line.contains(".s "));
+    let processors: Vec<&str> = assembles
+        .flat_map(|line| line.split(' '))
+        .filter(|word| word.starts_with("-mcpu="))
+        .collect();
+    assert_eq!(processors, ["-mcpu=gfx90a"], "{plan}");
 }
 
 #[test]

@@ -261,11 +261,23 @@ fn reads_scripts_as_gnu_ld_does() {
     let Some(project) = project() else { return };
     std::fs::create_dir(project.path("own")).unwrap();
     project.archive("own/libcbx.a", &["cb.o"]);
-    let own = project.path("own");
+    // The first folder that a script names is searched first.
+    std::fs::create_dir(project.path("later")).unwrap();
+    project.compile("same.c", &region("cb"), &[]);
+    project.archive("later/libcbx.a", &["same.o"]);
+    let (own, later) = (project.path("own"), project.path("later"));
     project.write("inner.ld", "INPUT(libcb.a)\n");
     for (script, member) in [
         (
             format!("SEARCH_DIR({}) INPUT(-lcbx)", own.display()),
+            "libcbx.a(cb.o)",
+        ),
+        (
+            format!(
+                "SEARCH_DIR({}) SEARCH_DIR({}) INPUT(-lcbx)",
+                own.display(),
+                later.display()
+            ),
             "libcbx.a(cb.o)",
         ),
         ("INCLUDE inner.ld".to_owned(), "libcb.a(cb.o)"),
@@ -451,6 +463,13 @@ fn leaves_no_relocatable_output_that_registers_nothing() {
     let linked = linked.output().unwrap();
     assert_eq!(linked.status.code(), Some(1), "{linked:?}");
     assert!(!project.path("program").exists(), "{linked:?}");
+    // A host linker whose output cannot be finished.
+    project.script("odd-ld", "echo no object > program");
+    let mut link = project.command(env!("CARGO_BIN_EXE_offload-link"));
+    let line = ["--linker-path=./odd-ld", "-r", "-o", "program", "cb.o"];
+    let linked = link.args(line).output().unwrap();
+    assert_eq!(linked.status.code(), Some(1), "{linked:?}");
+    assert!(!project.path("program").exists(), "{linked:?}");
 }
 
 /// What a linker script makes undefined.
@@ -553,6 +572,24 @@ fn reports_device_code_of_files_that_only_the_host_linker_sees() {
             }
         }
     }
+    // Entries of an object without images: nobody asked for device code.
+    run(project
+        .command("objcopy")
+        .args(["--remove-section", ".llvm.offloading", "cb.o"]));
+    project.archive("libcb.a", &["cb.o"]);
+    let mut link = project.command(env!("CARGO_BIN_EXE_offload-link"));
+    link.args([
+        "-o",
+        "program",
+        "-Werror=dropped-image",
+        "main.o",
+        "other.o",
+    ])
+    .args([UNSEEN[2], &[&library]].concat())
+    .args(["-Wl,--no-as-needed", "-lomptarget", "-lomp"]);
+    run(&mut link);
+    let symbols = run(project.command("nm").arg("program"));
+    assert!(symbols.contains(" T cb\n"), "{symbols}");
 }
 
 #[test]

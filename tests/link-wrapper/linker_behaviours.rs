@@ -781,6 +781,86 @@ fn takes_the_members_that_llvm_19_takes() {
     }
 }
 
+/// Of an archive that is named twice, with a member that uses a symbol which the object defines.
+#[test]
+fn reports_the_members_that_llvm_19_leaves_out() {
+    let Some(place) = Place::new("19") else {
+        return;
+    };
+    let protected = "__attribute__((visibility(\"protected\")))";
+    for (name, source) in [
+        ("defined", format!("int {protected} sym;")),
+        (
+            "uses",
+            format!("extern int sym; int *{protected} use = &sym;"),
+        ),
+        (
+            "hidden",
+            "int __attribute__((visibility(\"hidden\"))) sym;".to_owned(),
+        ),
+    ] {
+        place.write("d.c", source);
+        let output = format!("{name}-code.o");
+        run(place.llvm("clang").args(["-c", "d.c", "-o", &output]));
+        let image = image("openmp", AMD, "gfx1030");
+        place.embed(&format!("{name}.o"), &[format!("file={output},{image}")]);
+    }
+    place.archive("libm.a", &["uses.o", "hidden.o"]);
+    let line = [
+        "--linker-path=/bin/ld",
+        "defined.o",
+        "libm.a",
+        "libm.a",
+        "-o",
+        "out.x",
+    ];
+    let report = [&line[..], &["--report=text:report"]].concat();
+    let found = inputs(&plan(&place.dry_run(place.ours(), &report).stderr));
+    // LLVM's tool takes all members twice, and with each definition there twice its device link fails.
+    assert_eq!(found, [["defined", "uses"]]);
+    let fates = |archive: &str| -> Vec<String> {
+        let report = fs::read_to_string(place.path("report")).unwrap();
+        let lines = report.lines().filter(|line| line.starts_with(archive));
+        let fates = lines.filter_map(|line| line.split_once(" bytes: "));
+        fates.map(|(_, fate)| fate.to_owned()).collect()
+    };
+    let linked = "linked for amdgcn-amd-amdhsa gfx1030";
+    let unwanted = "not linked: no object has device code for this target that needs a symbol of it, and it defines no visible one";
+    assert_eq!(
+        fates("libm.a"),
+        [
+            linked,
+            unwanted,
+            "same as in libm.a(uses.o)",
+            "same as in libm.a(hidden.o)"
+        ]
+    );
+    // Bundles of archives LLVM 19 does not read; its clang links all of them before the wrapper starts.
+    place.write("empty", "");
+    let targets = format!("-targets=host-{HOST}-,openmp-{AMD}--gfx1030");
+    let bundle = [
+        "-type=bc",
+        &*targets,
+        "-input=empty",
+        "-input=hidden-code.o",
+    ];
+    run(place
+        .llvm("clang-offload-bundler")
+        .args(bundle)
+        .arg("-output=k.bc"));
+    place.archive("libb.a", &["k.bc"]);
+    let line = [
+        "--linker-path=/bin/ld",
+        "defined.o",
+        "libb.a",
+        "-o",
+        "out.x",
+    ];
+    let report = [&line[..], &["--report=text:report"]].concat();
+    place.dry_run(place.ours(), &report);
+    assert_eq!(fates("libb.a"), [linked]);
+}
+
 #[test]
 fn writes_the_bundle_alone() {
     let Some(place) = Place::new("22") else {

@@ -442,6 +442,13 @@ fn gives_the_host_linker_the_hosts_part_of_a_bundle() {
     let mut expected = one_kernel("one");
     expected.insert(2, "host part".to_owned());
     assert_eq!(place.registered(&["one.o", "all.bc"]), expected);
+    // Of an archive the host linker gets only what it can read.
+    let mut pack = place.command(env!("CARGO_BIN_EXE_offload-packager"));
+    let image = "--image=file=gfx906.o,kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx906";
+    run(pack.args(["-o", "device.bin", image]));
+    place.archive("liball.a", &["all.bc", "device.bin"]);
+    let whole = "-Wl,--whole-archive,liball.a,--no-whole-archive";
+    assert_eq!(place.registered(&["one.o", whole]), expected);
 }
 
 #[test]

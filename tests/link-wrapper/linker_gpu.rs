@@ -25,6 +25,12 @@ const TOOLKIT_HEADERS: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../offload-build/include/offload/toolkit"
 );
+/// Directory of `<offload/gpu.h>`, as an option.
+const INCLUDE: &str = concat!(
+    "-I",
+    env!("CARGO_MANIFEST_DIR"),
+    "/../offload-build/include"
+);
 const CUDA: &str = "#include \"cuda_runtime.h\"\n#include <stdio.h>\n#define MANAGED\n";
 
 /// Three files, of which each uses device code of another, and a file for a library.
@@ -573,6 +579,10 @@ fn registers_shared_libraries_apart_and_relocatable_objects_once() {
                     &["-Wl,--gc-sections", "-lamdhip64", "-lcudart"],
                 );
                 place.done(&mut relocatable);
+                let sections = place.done(place.command("readelf").args(["-SW", "r.o"]));
+                let sections = text(&sections.stdout);
+                // Linkers refuse one name for the registered images and for others, which have another type.
+                assert!(!sections.contains(" .llvm.offloading "), "{sections}");
                 step(way, &linker, &["main.o", "r.o", "-o", "program"]);
                 assert_eq!(place.calls("program"), expected, "{way:?} {name} -r");
             }
@@ -734,43 +744,58 @@ fn links_openmp_and_hip_of_two_releases_for_one_gpu() {
     let Some(project) = support::Project::new() else {
         return;
     };
-    let region = "void region(int *x) {\n#pragma omp target map(tofrom : x[0 : 1])\n  x[0]++;\n}\n";
-    project.write("region.c", region);
     project.write(
-        "kernel.hip",
-        "#include <offload/gpu.h>\n__global__ void kernel(int *x) { *x = 1; }\n",
+        "region.c",
+        "#pragma omp declare target\nint helper(void);\n#pragma omp end declare target\n\
+         void region(int *x) {\n#pragma omp target map(tofrom : x[0 : 1])\n  x[0] = helper();\n}\n",
     );
+    for name in ["kernel", "older"] {
+        let source = format!(
+            "#include <offload/gpu.h>\nextern \"C\" __device__ int helper(void);\n\
+             __global__ void {name}(int *x) {{ *x = helper(); }}\n"
+        );
+        project.write(format!("{name}.hip"), source);
+    }
+    project.write("helper.c", "int helper(void) { return 1; }\n");
     let gpu = ["-O1", "-fPIC", "--offload-arch=gfx90a", "-nogpulib", "-c"];
-    let openmp = ["-fopenmp", "region.c"];
-    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../offload-build/include");
-    let hip = [
-        "-I",
-        include,
-        "-fgpu-rdc",
-        "-nogpuinc",
-        "--offload-new-driver",
-        "kernel.hip",
-    ];
-    for (clang, rest) in [(old, &openmp[..]), (new, &hip)] {
-        let compiled = project
-            .command(clang)
-            .args(gpu)
-            .args(rest)
-            .output()
-            .unwrap();
+    let hip = ["-fgpu-rdc", "-nogpuinc", "--offload-new-driver", INCLUDE];
+    let hip = [&gpu[..], &hip, &["-mcode-object-version=5"]].concat();
+    let device = ["--target=amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-nogpulib"];
+    let device = [&device[..], &["-emit-llvm", "-O1", "-c"]].concat();
+    for (clang, arguments, rest) in [
+        (&old, &gpu[..], &["-fopenmp", "region.c"][..]),
+        (&new, &hip, &["kernel.hip"]),
+        (&old, &hip, &["older.hip"]),
+        (&old, &device, &["helper.c", "-o", "helper.bc"]),
+    ] {
+        let mut compile = project.command(clang);
+        let compiled = compile.args(arguments).args(rest).output().unwrap();
         assert!(compiled.status.success(), "{compiled:?}");
     }
-    let line = [
-        "-shared",
-        "region.o",
-        "kernel.o",
-        "-o",
-        "both.so",
-        "-Werror=dropped-image",
-    ];
-    let mut link = project.command(env!("CARGO_BIN_EXE_offload-link"));
-    let linked = link.args(line).output().unwrap();
-    assert!(linked.status.success(), "{linked:?}");
+    // A helper of no kind, for both.
+    let image = "--image=file=helper.bc,triple=amdgcn-amd-amdhsa,arch=gfx90a";
+    project.write("empty.c", "");
+    let embed = ["-fembed-offload-object=helper.bin", "-c", "empty.c"];
+    for command in [
+        project
+            .command(env!("CARGO_BIN_EXE_offload-packager"))
+            .args(["-o", "helper.bin", image]),
+        project
+            .command(&old)
+            .args(["-Xclang", embed[0], "-o", "helper.o"])
+            .args(&embed[1..]),
+    ] {
+        assert!(command.status().unwrap().success(), "{command:?}");
+    }
+    let line = ["-shared", "region.o", "kernel.o", "older.o", "helper.o"];
+    let link = |more: &[&str]| {
+        let mut link = project.command(env!("CARGO_BIN_EXE_offload-link"));
+        link.args(line).args(["-o", "both.so"]).args(more);
+        let linked = link.output().unwrap();
+        assert!(linked.status.success(), "{linked:?}");
+        support::text(&linked.stderr)
+    };
+    link(&["-Werror=dropped-image"]);
     let mut inspect = project.command(env!("CARGO_BIN_EXE_cargo-offload"));
     let listed = inspect
         .args(["offload", "inspect", "--kernels", "both.so"])
@@ -778,12 +803,47 @@ fn links_openmp_and_hip_of_two_releases_for_one_gpu() {
     let listed = support::text(&listed.unwrap().stdout);
     for part in [
         "gfx90a  openmp  code object",
-        "_region_l2",
+        "_region_l",
         "gfx90a  hip  code object",
         "kernel(int*)",
+        "older(int*)",
     ] {
         assert!(listed.contains(part), "{part}: {listed}");
     }
+    // Both links run at once, so that each needs its own copy of a library.
+    let library = |kind| format!("--bitcode-library={kind}-amdgcn-amd-amdhsa-gfx90a=helper.bc");
+    let [openmp, hip] = ["openmp", "hip"].map(library);
+    let plan = link(&["--dry-run", &openmp, &hip]);
+    let copies = plan.lines().filter(|line| line.starts_with("cp "));
+    let copies: Vec<&str> = copies.filter_map(|line| line.rsplit(' ').next()).collect();
+    assert!(copies.len() == 2 && copies[0] != copies[1], "{plan}");
+}
+
+#[test]
+fn keeps_the_fat_binary_that_nvidias_tool_makes() {
+    let (Some(place), Some(bfd)) = (Place::cuda("22"), found("ld.bfd")) else {
+        return;
+    };
+    place.compile_to("library.o", APART[3].1, &["-fgpu-rdc"]);
+    let line = [
+        "-shared",
+        "library.o",
+        "-o",
+        "libshared.so",
+        "-Wl,--save-temps",
+    ];
+    place.done(&mut place.link(Way::Replaced, &bfd, &line));
+    let files = fs::read_dir(place.root()).unwrap();
+    let mut paths = files.map(|file| file.unwrap().path());
+    let kept = paths.find(|path| path.extension().is_some_and(|end| end == "fatbin"));
+    let kept = fs::read(kept.expect("a file `….fatbin` is kept")).unwrap();
+    assert!(
+        kept.starts_with(&0xba55_ed50_u32.to_le_bytes()),
+        "{}",
+        kept.len()
+    );
+    let library = fs::read(place.path("libshared.so")).unwrap();
+    assert!(library.windows(kept.len()).any(|part| part == kept));
 }
 
 /// Libomptarget 19 does not know the entries of LLVM 22; those for HIP are none of its business.

@@ -240,6 +240,16 @@ fn writes_what_took_how_long() {
             "{host}"
         );
     }
+    // A link without device code, which the host linker does alone.
+    let mut link = project.command(env!("CARGO_BIN_EXE_offload-link"));
+    link.args(["plain.o", "-o", "plain", "--wrapper-time-trace=plain.json"]);
+    assert!(link.status().unwrap().success());
+    let json: serde_json::Value = serde_json::from_str(&project.read("plain.json")).unwrap();
+    let events = json["traceEvents"].as_array().unwrap();
+    assert!(
+        events.iter().any(|event| event["name"] == "Host link"),
+        "{json}"
+    );
     let nowhere = project
         .clang(&["plain.o", "-Wl,--wrapper-time-trace=no/trace"])
         .output()

@@ -312,6 +312,22 @@ fn registers_each_generation_of_entries_and_rejects_a_mixture() {
         ),
         "{link:?}"
     );
+    // In one object, as after `ld -r`, which sorts symbols.
+    let join = ["-r", "main.o", "new.o", "-o", "joined.o"];
+    assert!(project.command("ld").args(join).status().unwrap().success());
+    let link = project.clang(&["joined.o"]).output().unwrap();
+    let said = text(&link.stderr);
+    let message = |one, two| {
+        format!(
+            "error: omp_offloading_entries: offload entries of {one} bytes in joined.o, of {two} bytes in joined.o "
+        )
+    };
+    let messages = [message("0x20", "0x38"), message("0x38", "0x20")];
+    assert!(!link.status.success(), "{said}");
+    assert!(
+        messages.iter().any(|message| said.contains(message)),
+        "{said}"
+    );
 }
 
 #[test]
@@ -329,6 +345,26 @@ fn links_device_code_of_host_bitcode() {
         project.wrapper = wrapper;
         project.link_and_run(&["-flto", "main.o", "a.o", "libb.a", &lld]);
     }
+    // Without the metadata that names the images, nobody finds them.
+    let program = |name| tool("llvm19", name).unwrap();
+    let run = |command: &mut Command| assert!(command.status().unwrap().success(), "{command:?}");
+    run(project
+        .command(program("llvm-dis"))
+        .args(["a.o", "-o", "a.ll"]));
+    let module = project.read("a.ll");
+    let named = |line: &&str| line.starts_with("!llvm.embedded.objects");
+    assert_eq!(module.lines().filter(named).count(), 1);
+    let lines: Vec<&str> = module.lines().filter(|line| !named(line)).collect();
+    project.write("a.ll", lines.join("\n"));
+    run(project
+        .command(program("llvm-as"))
+        .args(["a.ll", "-o", "lost.o"]));
+    let link = project.clang(&["-flto", "main.o", "lost.o", "libb.a", &lld]);
+    let link = { link }.output().unwrap();
+    let said = text(&link.stderr);
+    let message =
+        "error: lost.o: it has a section `.llvm.offloading` but no metadata that names its content";
+    assert!(!link.status.success() && said.contains(message), "{said}");
     // Nothing but bitcode says here what the program consists of.
     let report = "-Wl,--report=text:report";
     project.link_and_run(&["-flto", "main.o", "a.o", "libb.a", &lld, report]);
@@ -476,9 +512,14 @@ fn links_allocated_images_unless_their_object_registers_them() {
     let section =
         ".section .llvm.offloading,\"a\",@0x6fff4c0b\n.p2align 3\n.incbin \"device.bin\"\n";
     let calls = ".text\ncall __tgt_register_lib@PLT\n";
+    let waiting = section.replace("\"a\",@0x6fff4c0b", "\"e\",@0x6fff4c0b,unique,1");
+    // As GNU's linker leaves them after a relocatable link by LLVM's wrapper.
+    let untyped = section.replace("\"a\",@0x6fff4c0b", "\"e\",@progbits");
     for (name, text) in [
         ("static", section.to_owned()),
         ("finished", format!("{section}{calls}")),
+        ("both", format!("{section}{waiting}{calls}")),
+        ("untyped", format!("{untyped}{calls}")),
     ] {
         let note = "\n.section .note.GNU-stack,\"\",@progbits\n";
         project.write(format!("{name}.s"), text + note);
@@ -501,16 +542,25 @@ fn links_allocated_images_unless_their_object_registers_them() {
     );
     let warning = "warning: static.o: its images are in a section that is loaded into memory";
     assert!(text.contains(warning), "{text}");
-    project.link_and_run(&["plain.o", "finished.o", report]);
-    // The device runtime of LLVM 19 is in the report, and nothing else.
-    let report = project.read("report");
-    let others: Vec<&str> = report
-        .lines()
-        .filter(|line| !line.contains("libomptarget.devicertl.a: runtime library, "))
-        .filter(|line| !line.starts_with("note: "))
-        .collect();
-    assert_eq!(others, Vec::<&str>::new());
-    assert!(report.lines().count() <= 2, "{report}");
+    for name in ["finished.o", "untyped.o"] {
+        project.link_and_run(&["plain.o", name, report]);
+        // The device runtime of LLVM 19 is in the report, and nothing else.
+        let report = project.read("report");
+        let others: Vec<&str> = report
+            .lines()
+            .filter(|line| !line.contains("libomptarget.devicertl.a: runtime library, "))
+            .filter(|line| !line.starts_with("note: "))
+            .collect();
+        assert_eq!(others, Vec::<&str>::new(), "{name}");
+        assert!(report.lines().count() <= 2, "{name}: {report}");
+    }
+    // An object that registers its own images may have others that wait, as after `ld -r` of both.
+    project.link_and_run(&["plain.o", "both.o", report]);
+    let text = project.read("report");
+    let linked = text.lines().filter(|line| {
+        line.starts_with("both.o: openmp x86_64-pc-linux-gnu, ") && line.contains(": linked for ")
+    });
+    assert_eq!(linked.count(), 1, "{text}");
 }
 
 #[test]
@@ -598,7 +648,8 @@ fn warns_of_images_that_libomptarget_does_not_load() {
         fs::create_dir_all(project.path(&cuda).join("bin")).unwrap();
         symlink(ptxas, project.path(&cuda).join("bin/ptxas")).unwrap();
         let mut link = without_ptxas(project.command(env!("CARGO_BIN_EXE_offload-link")));
-        let warning = said(link.args(["k.o", "-o", "a.out"]).env("CUDA_PATH", cuda), 0);
+        link.args(["k.o", "-o", "a.out", "--report=text:report"]);
+        let warning = said(link.env("CUDA_PATH", cuda), 0);
         let mut program = project.command(project.path("a.out"));
         let folders = [&*project.runtime, project.root()];
         program
@@ -609,6 +660,9 @@ fn warns_of_images_that_libomptarget_does_not_load() {
         let expected = "warning: libomptarget of LLVM 19 does not load the image for sm_80, which has the ELF format of CUDA 13\n\
                         hint: build with CUDA 12 in `CUDA_PATH` and `PATH`";
         assert_eq!(warning.contains(expected), release == 13, "{warning}");
+        let report = project.read("report");
+        let expected = expected.replace('\n', "; ");
+        assert_eq!(report.contains(&expected), release == 13, "{report}");
         assert_eq!(loaded, release == 12, "CUDA {release}");
     }
 }

@@ -568,6 +568,8 @@ fn fails_in_links_by_rustc_if_an_image_cannot_be_linked() {
     ] {
         assert!(said.contains(part), "{said}");
     }
+    // An error, and not a warning besides.
+    assert!(!said.contains("left out: "), "{said}");
     // As the message says.
     let linked = link(&["-Clink-arg=-Wno-error=dropped-image"]);
     assert!(linked.status.success(), "{linked:?}");
