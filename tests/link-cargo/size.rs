@@ -51,17 +51,10 @@ fn measures_targets_and_containers() {
     assert_eq!(
         printed(&folder, &["size", "k.hipfb"]),
         "k.hipfb: 7.2 KiB, device code 7.2 KiB (100 %)\n\
-<<<<<<< HEAD
         \x20 gfx1100        1 image  2.0 KiB  28 %\n\
         \x20 gfx1200        1 image  1.0 KiB  14 %\n\
         \x20 gfx90a:xnack+  1 image  4.0 KiB  56 %\n\
-         only gfx90a:xnack+ would save 3.0 KiB\n\
-=======
-        \x20 gfx1100        1 image  2.0 KiB  27 %\n\
-        \x20 gfx1200        1 image  1.0 KiB  13 %\n\
-        \x20 gfx90a:xnack+  1 image  4.0 KiB  55 %\n\
          keeping only gfx90a:xnack+ would save 3.0 KiB\n\
->>>>>>> 6c253748 (Tools: messages that say what to do)
          7.0 KiB are in bundles that are not compressed\n"
     );
     let json: Value =
