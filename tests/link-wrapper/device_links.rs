@@ -4,6 +4,7 @@ use crate::support as tools;
 
 use crate::support::folder::Folder;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::ops::Deref;
@@ -1105,6 +1106,34 @@ fn links_what_images_with_unknown_symbols_may_need() {
         .filter(|word| word.starts_with("-mcpu="))
         .collect();
     assert_eq!(processors, ["-mcpu=gfx90a"], "{plan}");
+}
+
+/// LLVM's name for a linked image has the architecture only, which two triples may share.
+#[test]
+fn copies_the_libraries_of_two_triples_to_two_files() {
+    let Some(project) = Project::new(22) else {
+        return;
+    };
+    project.device("hip", "gfx90a", "b.bc");
+    let pal = "amdgcn-amd-amdpal";
+    let image = |triple: &str| format!("file=b.bc,kind=openmp,triple={triple},arch=gfx90a");
+    project.embed("first.o", &[&image(AMD), &image(pal)]);
+    let library = |triple: &str| format!("--bitcode-library=openmp-{triple}-gfx90a=b.bc");
+    let mut link = project.command(project.path("bin/clang-linker-wrapper"));
+    link.args([
+        "--linker-path=true",
+        "--dry-run",
+        &format!("--host-triple={X86}"),
+    ]);
+    link.args([library(AMD), library(pal)]);
+    let plan = link.args(["first.o", "-o", "prog"]).output().unwrap();
+    assert!(plan.status.success(), "{plan:?}");
+    let plan = String::from_utf8_lossy(&plan.stderr);
+    let copies = plan.lines().filter(|line| line.contains("library-"));
+    let files = copies.flat_map(|line| line.split_whitespace());
+    let files = files.filter(|word| word.contains("library-"));
+    let files: BTreeSet<&str> = files.map(|word| word.trim_matches('"')).collect();
+    assert_eq!(files.len(), 2, "{plan}");
 }
 
 #[test]
