@@ -153,7 +153,7 @@ fn leaves_tables_of_targets_alone_that_a_variable_leaves_out() {
     let error = package.fails(&mut package.script());
     assert_eq!(
         error,
-        "[package.metadata.offload.target.\"gfx90b\"]: `gfx90b` is not a known processor; did you mean `gfx90a`?"
+        "[package.metadata.offload.target.\"gfx90b\"]: `gfx90b` is not a known processor; did you mean `gfx90a`? [OFF504]"
     );
 }
 

@@ -233,7 +233,7 @@ fn links_for_amd_by_lld_where_no_clang_reads_the_bitcode() {
                 );
                 let end = "; for AMD GPUs alone, install an lld of that LLVM or newer (Debian, Ubuntu: `apt install lld-22`; \
                            Fedora: `dnf install lld`; Arch: `pacman -S lld`; conda-forge: `conda install lld`; rustup: \
-                           `rustup toolchain install stable`); or name another clang with `compiler` or OFFLOAD_COMPILER; \
+                           `rustup toolchain install stable`); or name another clang with OFFLOAD_COMPILER; \
                            or build without device code: OFFLOAD_MISSING=stub";
                 assert!(error.ends_with(end), "{error}");
             }
@@ -374,7 +374,7 @@ fn check_nvidia(package: &Package, expected: Result<&str, String>) {
             );
             let end = "; for NVIDIA GPUs alone, install the tools of that LLVM or newer (Debian, Ubuntu: `apt install llvm-22`; \
                        Fedora: `dnf install llvm`; Arch: `pacman -S llvm`; conda-forge: `conda install llvm-tools`; rustup: \
-                       `rustup component add llvm-tools`); or name another clang with `compiler` or OFFLOAD_COMPILER; \
+                       `rustup component add llvm-tools`); or name another clang with OFFLOAD_COMPILER; \
                        or build without device code: OFFLOAD_MISSING=stub";
             assert!(error.ends_with(end), "{error}");
         }

@@ -227,68 +227,93 @@ fn moves_symbols_of_images() {
     let two = unit(2);
     let bundle = Bundle::parse(&*two, 0, two.len() as u64).unwrap();
     let place = |index: usize| bundle.entries[index].image.clone();
+    let names = [1, 2].map(|index| format!("app_kernels_0123abcd_image_{index}"));
     let mut symbols = String::new();
-    for index in [1, 2] {
+    for (name, index) in names.iter().zip([1, 2]) {
         let (start, size) = (place(index).start, place(index).end - place(index).start);
         symbols += &format!(
-            "__asm__(\".globl image_{index}\\n.hidden image_{index}\\n.set image_{index}, unit_two + {start}\\n\"\n\
-             \".size image_{index}, {size}\\n\");\n\
-             extern const char image_{index}[] __attribute__((visibility(\"hidden\")));\n"
+            "__asm__(\".globl {name}\\n.hidden {name}\\n.set {name}, unit_two + {start}\\n\"\n\
+             \".size {name}, {size}\\n\");\n\
+             extern const char {name}[] __attribute__((visibility(\"hidden\")));\n"
         );
     }
     let program = format!("{PROGRAM}{symbols}");
+    let [first, second] = &names;
     let source = |name: &str, more: &str| folder.write(name, format!("{program}{more}"));
     source("symbols.c", "");
-    source("address.c", "const char *used(void) { return image_1; }\n");
-    source("byte.c", "int used(void) { return image_2[0]; }\n");
-    source("word.c", "const char *volatile used = image_2;\n");
-    let aarch64 = tool("qemu", &["aarch64-linux-gnu-gcc"]);
-    let compilers = [Some(Path::new("cc")), aarch64.as_deref()];
-    for compiler in compilers.into_iter().flatten() {
-        for flags in [["-fPIE", "-pie"], ["-fno-pie", "-no-pie"]] {
-            let what = format!("{} {flags:?}", compiler.display());
-            let link = |source: &str| {
-                let arguments = [&["-O1", "main.c", source, "-o", "k"], &flags[..]].concat();
-                cc(&folder, compiler, &arguments);
-            };
-            link("symbols.c");
-            let size = symbol(&folder, "k", "image_2").1;
-            assert_eq!(size, place(2).end - place(2).start);
-            pruned(&folder, &["--keep=gfx1100", "k", "-o", "small"]);
-            let (start, _) = symbol(&folder, "small", "unit_two");
-            // The kept image is the first in the new bundle.
-            assert_eq!(
-                symbol(&folder, "small", "image_2"),
-                (start + 4096, size),
-                "{what}"
-            );
-            assert_eq!(symbol(&folder, "small", "image_1"), (start, 0), "{what}");
-            for source in ["address.c", "byte.c", "word.c"] {
-                // It is read by a pair of instructions that nothing else looks for.
-                if source == "byte.c" && (compiler != Path::new("cc") || flags[1] == "-no-pie") {
-                    continue;
-                }
-                link(source);
-                let output = prune(&folder, &["--keep=gfx1100", "k", "-o", "none"]);
-                let said = String::from_utf8(output.stderr).unwrap();
-                let expected = match source {
-                    "word.c" if flags[1] == "-pie" => "k: a relocation points to address 0x",
-                    _ => "k: the program uses the device code at offset 0x",
-                };
-                assert!(said.contains(expected), "{what} {source}: {said}");
-            }
-        }
+    let used =
+        |what: &str| format!("const char *volatile at; void used(void) {{ at = {what}; }}\n");
+    source("address.c", &used(first));
+    source(
+        "byte.c",
+        &format!("int used(void) {{ return {second}[0]; }}\n"),
+    );
+    source(
+        "word.c",
+        &format!("const char *volatile used = {second};\n"),
+    );
+    let link = |compiler: &Path, source: &str, flags: &[&str]| {
+        let arguments = [&["-O1", "main.c", source, "-o", "k"], flags].concat();
+        cc(&folder, compiler, &arguments);
+    };
+    let refused = || {
+        let output = prune(&folder, &["--keep=gfx1100", "k", "-o", "none"]);
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let (compiler, pie) = (Path::new("cc"), ["-fPIE", "-pie"]);
+    link(compiler, "symbols.c", &pie);
+    let size = symbol(&folder, "k", second).1;
+    assert_eq!(size, place(2).end - place(2).start);
+    pruned(&folder, &["--keep=gfx1100", "k", "-o", "small"]);
+    let (start, _) = symbol(&folder, "small", "unit_two");
+    // The kept image is the first in the new bundle.
+    assert_eq!(symbol(&folder, "small", second), (start + 4096, size));
+    assert_eq!(symbol(&folder, "small", first), (start, 0));
+    for (source, expected) in [
+        (
+            "address.c",
+            "k: the program uses the device code at offset 0x",
+        ),
+        ("byte.c", "k: the program uses the device code at offset 0x"),
+        ("word.c", "k: a relocation points to address 0x"),
+    ] {
+        link(compiler, source, &pie);
+        let said = refused();
+        assert!(said.contains(expected), "{source}: {said}");
     }
-    // Other files can use a symbol of a shared library.
+    // Other code is not searched, other names are for code of the user, and other files can use a symbol of a shared library.
+    let symbol = "k: a symbol points to address 0x";
+    let aarch64 = tool("qemu", &["aarch64-linux-gnu-gcc"]);
+    for compiler in [Some(compiler), aarch64.as_deref()].into_iter().flatten() {
+        link(compiler, "symbols.c", &["-fno-pie", "-no-pie"]);
+        let said = refused();
+        assert!(said.contains(symbol), "{}: {said}", compiler.display());
+    }
+    for other in [
+        "image",
+        "app_kernels_0123abcg_image",
+        "app_0123abcd_image_x",
+    ] {
+        folder.write(
+            "other.c",
+            program.replace("app_kernels_0123abcd_image", other),
+        );
+        link(compiler, "other.c", &pie);
+        let said = refused();
+        assert!(said.contains(symbol), "{other}: {said}");
+    }
     let exported = program
-        .replace(".hidden image_1", "")
+        .replace(&format!(".hidden {first}"), "")
         .replace("(\"hidden\")", "(\"default\")");
     folder.write("exported.c", exported);
-    let link = ["-shared", "-fPIC", "exported.c", "-o", "k"];
-    cc(&folder, Path::new("cc"), &link);
-    let output = prune(&folder, &["--keep=gfx1100", "k", "-o", "none"]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("k: a symbol points to address 0x"), "{said}");
+    cc(
+        &folder,
+        compiler,
+        &["-shared", "-fPIC", "exported.c", "-o", "k"],
+    );
+    let said = refused();
+    assert!(said.contains(symbol), "{said}");
 }
 
 #[test]

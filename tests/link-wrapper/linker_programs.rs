@@ -271,19 +271,22 @@ fn registers_each_generation_of_entries_and_rejects_a_mixture() {
         .output()
         .unwrap();
     assert!(compile.status.success(), "{compile:?}");
-    let args = ["main.o", "new.o", "-Wl,--dry-run"];
-    let link = project.clang(&args).output().unwrap();
-    let lines = text(&link.stderr);
-    for section in ["omp_offloading_entries", "llvm_offload_entries"] {
-        assert!(
-            lines.contains(&format!("openmp.{section}.image.wrapper.o")),
-            "{lines}"
-        );
+    // The variable leaves out no entries.
+    for variable in ["", "19"] {
+        let args = ["main.o", "new.o", "-Wl,--dry-run"];
+        let mut link = project.clang(&args);
+        let link = link.env("OFFLOAD_LLVM", variable).output().unwrap();
+        let lines = text(&link.stderr);
+        for section in ["omp_offloading_entries", "llvm_offload_entries"] {
+            assert!(
+                lines.contains(&format!("openmp.{section}.image.wrapper.o")),
+                "{variable}: {lines}"
+            );
+        }
     }
-    // The option overrides the variable.
+    // The option does, and overrides the variable.
     for (option, variable) in [
         (",--llvm=19", ""),
-        ("", "19"),
         (",--llvm=19", "22"),
         (",--llvm=19", "none"),
     ] {
@@ -299,6 +302,16 @@ fn registers_each_generation_of_entries_and_rejects_a_mixture() {
             "{option} {variable}: {lines}"
         );
     }
+
+    let mut link = project.clang(&["main.o", "new.o"]);
+    let link = link.env("OFFLOAD_LLVM", "18").output().unwrap();
+    let expected = "OFFLOAD_LLVM: `18` is not a release of LLVM; expected `19`, `20`, `21`, `22`, `23` or `main` [OFF808]\n";
+    assert!(text(&link.stderr).contains(expected), "{link:?}");
+    // A link without device code does not ask.
+    project.write("plain.c", "int main(void) { return 0; }\n");
+    let mut plain = project.clang(&["plain.c", "-o", "plain"]);
+    let plain = plain.env("OFFLOAD_LLVM", "18").output().unwrap();
+    assert!(plain.status.success(), "{plain:?}");
 
     let rename = "--rename-section=llvm_offload_entries=omp_offloading_entries";
     let mix = project.command("objcopy").args([rename, "new.o"]).status();

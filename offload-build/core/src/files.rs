@@ -10,7 +10,7 @@ use std::io::{self, BufRead, Read, Seek, Write};
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
-/// Returns the path with `ending` after its name: of a file beside that one.
+/// Returns the path of the file beside `path` whose name has `ending` appended.
 #[must_use]
 pub fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();

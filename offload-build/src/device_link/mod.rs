@@ -8,7 +8,7 @@
 //! | CPU | objects, bitcode | `clang -shared` (objects: or the host's `cc`) with the host's libraries |
 //! | AMDGPU | bitcode that uses OpenMP's device runtime | `llvm-link`, then `clang` with that runtime as built-in bitcode |
 //! | NVPTX | the same | `llvm-link`, `clang -S` likewise, then `ptxas` |
-//! | NVPTX | others, without `clang-nvlink-wrapper`, with PTX or without bitcode | the same without the runtime; `nvlink` where there are cubins |
+//! | NVPTX | others, without `clang-nvlink-wrapper`, with PTX, or of very many cubins | the same without the runtime; `nvlink` where there are cubins |
 //! | NVPTX | one complete cubin | none: it is the image |
 //! | NVPTX, its image PTX | bitcode | `llvm-link`, `clang -S` |
 //! | all others | | LLVM's, in `wrapper_line.rs` |

@@ -16,12 +16,21 @@ use offload_build_core::process::search::NotFound;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+/// Bytes of paths from which clang's helper is not started: from about 64 KiB of arguments on it gives nvlink a response file, which
+/// nvlink does not read (LLVM 22).
+const LONG_LINE: usize = 40_000;
+
 impl DeviceLinker<'_> {
-    /// Tells whether clang links this by itself: by its helper, which runs NVIDIA's tools. Cubins need only nvlink, and clang's line
-    /// for very many of them fails.
+    /// Tells whether clang links this by itself: by its helper, which runs NVIDIA's tools. The helper fails with very many cubins;
+    /// without bitcode they need only nvlink.
     pub(crate) fn has_nvlink_wrapper(&self, job: &LinkJob) -> bool {
         let is_ptx = |input: &DeviceInput| matches!(input, DeviceInput::Ptx(_));
-        job.has_bitcode()
+        let size = job
+            .inputs
+            .iter()
+            .map(|input| input.path().as_os_str().len());
+        let is_long = size.sum::<usize>() >= LONG_LINE;
+        (job.has_bitcode() || !is_long)
             && !job.inputs.iter().any(is_ptx)
             && self.tools.nvlink_wrapper.is_ok()
             && self.tools.nvlink.is_ok()

@@ -408,13 +408,6 @@ fn plans_an_assembly_for_nvidia() {
              -Xlinker -x"
         ]
     );
-    let cubins = Case {
-        name: "cubins",
-        inputs: &["c.cubin", "d.cubin"],
-        ..helped
-    };
-    let line = "bin/nvlink -arch sm_80 -o k.img c.cubin d.cubin -x";
-    assert_eq!(cubins.lines(), [line]);
     let ptx = Case {
         name: "ptx",
         inputs: &["b.s"],

@@ -193,7 +193,7 @@ const DESCRIPTIONS: &[Row] = &[
         "rdc",
         "`true`; with `host = true` `false`, as in hipcc and nvcc",
         HIP_AND_CUDA,
-        "Relocatable device code: whether sources of HIP and CUDA call device functions of each other.",
+        "Relocatable device code: `true` lets the sources of a HIP or CUDA module call device functions of each other.",
     ),
     (
         "images",

@@ -104,12 +104,24 @@ pub fn feature(module: &Settings, declared: &BTreeSet<String>) -> Result<(), Err
             let problem = format!("the package has no feature `{feature}`{hint} [OFF505]");
             let error = module.error_at("feature", problem);
             Err(match hint.is_empty() {
-                true => error.with_line(format_args!("hint: write `{feature} = []` in [features]")),
+                true => error.with_line(format_args!("hint: {}", features_hint(feature))),
                 false => error,
             })
         }
         _ => Ok(()),
     }
+}
+
+/// Returns what to do about a feature that the package does not have. Names with other characters stand in quotes in TOML, and
+/// those with `/` and `:` name no feature of the package.
+fn features_hint(feature: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    let add = match feature {
+        _ if feature.contains(['/', ':']) => String::new(),
+        _ if feature.chars().all(is_plain) => format!(", or add `{feature} = []` to it"),
+        _ => format!(", or add `\"{feature}\" = []` to it"),
+    };
+    format!("name a feature of [features]{add}")
 }
 
 #[cfg(test)]
@@ -340,11 +352,19 @@ mod tests {
             assert_eq!(rejects(name), None, "{name}");
         }
         // Cargo has no feature `d`: a feature names the dependency.
-        for (name, hint) in [("gpus", "; did you mean `gpu`?"), ("a", ""), ("d", "")] {
+        let add = "\nhint: name a feature of [features]";
+        for (name, near, hint) in [
+            ("gpus", "; did you mean `gpu`?", ""),
+            ("a", "", ", or add `a = []` to it"),
+            ("d", "", ", or add `d = []` to it"),
+            ("cuda-12.0", "", ", or add `\"cuda-12.0\" = []` to it"),
+            ("d/x", "", ""),
+            ("dep:d", "", ""),
+        ] {
             let mut expected =
-                format!("Cargo.toml:13:1: the package has no feature `{name}`{hint} [OFF505]");
-            if hint.is_empty() {
-                expected += &format!("\nhint: write `{name} = []` in [features]");
+                format!("Cargo.toml:13:1: the package has no feature `{name}`{near} [OFF505]");
+            if near.is_empty() {
+                expected += &format!("{add}{hint}");
             }
             assert_eq!(rejects(name), Some(expected));
         }

@@ -2,7 +2,7 @@
 
 use crate::declare::module::{Missing, Module, Target};
 use crate::error::Error;
-use std::fmt::{self, Display, Write as _};
+use std::fmt::{self, Display};
 
 /// A target without an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,12 +119,11 @@ pub fn refused(
 
 /// The error of a module without any image.
 pub fn nothing_left(module: &Module, skipped: &[Skipped]) -> Error {
-    let mut text = String::new();
-    for skipped in skipped {
-        // Nothing fails that writes to a string.
-        let _ = writeln!(text, "{skipped}");
-    }
     let name = &module.name;
+    let reasons = by_reason(skipped.iter()).into_iter();
+    let lines = reasons
+        .map(|(reason, targets)| format!("module `{name}`: no image for {targets}: {reason}\n"));
+    let text: String = lines.collect();
     let hint = match module.missing {
         Missing::Stub => "",
         Missing::Error | Missing::Skip => {

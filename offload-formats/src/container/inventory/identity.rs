@@ -92,6 +92,8 @@ pub(super) struct Identity {
 
 /// Machine of ELF files for Intel's GPUs (the generic ABI's list of machines); the crate `object` does not name it.
 const EM_INTELGT: elf::Machine = elf::Machine(205);
+/// Section of the first module (`docs/spec/linker-wrapper.md` §4.5). Native code of these GPUs has none.
+const INTEL_SPIRV: &str = "__openmp_offload_spirv_0";
 
 /// First bytes of SPIR-V, in both byte orders.
 const SPIRV: [[u8; 4]; 2] = [[0x03, 0x02, 0x23, 0x07], [0x07, 0x23, 0x02, 0x03]];
@@ -164,7 +166,9 @@ impl Identity {
             }
             elf::EM_AMDGPU => (ImageForm::CodeObject, "amdgcn-amd-amdhsa"),
             elf::EM_CUDA => (ImageForm::Cubin, "nvptx64-nvidia-cuda"),
-            EM_INTELGT => (ImageForm::SpirVElf, "spirv64-intel"),
+            EM_INTELGT if elf.find(INTEL_SPIRV).is_ok_and(|found| found.is_some()) => {
+                (ImageForm::SpirVElf, "spirv64-intel")
+            }
             _ => return Self::of_form(ImageForm::HostElf),
         };
         Self {

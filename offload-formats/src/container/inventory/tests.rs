@@ -80,6 +80,12 @@ fn finds_images_without_a_container() {
     assert_eq!(images(SPIRV_BITCODE), bitcode);
     let intel = [("spirv64-intel".to_owned(), Some(ImageForm::SpirVElf), 0)];
     assert_eq!(images(INTEL), intel);
+    // Native code for the same machine has other sections.
+    let mut native = INTEL.to_vec();
+    let name = b"__openmp_offload_spirv_0";
+    let at = native.windows(name.len()).position(|bytes| bytes == name);
+    native[at.unwrap()] = b'x';
+    assert_eq!(images(&native), []);
     for other in [&b"plain text"[..], b"", b"\x7fEL", b"//.version"] {
         assert_eq!(images(other), [], "{other:?}");
     }

@@ -8,9 +8,10 @@
 //! | wrapper without a relocation | – | the word |
 //! | symbol | – | the value |
 //!
-//! A symbol of `.symtab` inside of a unit is no pointer: debuggers and `nm` read it, linkers and loaders do not. It follows
-//! its image. If the image is gone, or at no address of its own, it becomes an empty symbol at the start of the unit.
-//! Code that uses the address is an error.
+//! A symbol inside of a unit is a pointer, because code may use it at any offset. Those are none by which `offload-build` names
+//! images, in `.symtab` of position-independent code for x86-64: its generated files use them by relocations alone. Such a symbol
+//! follows its image. If the image is gone, or at no address of its own, it becomes an empty symbol at the start of the unit. An
+//! instruction that refers to it is an error.
 //!
 //! A wrapper is a record of 24 bytes in `.hipFatBinSegment` or `.nvFatBinSegment`: magic, version (4 bytes each), and
 //! two pointers, of which the first is to a unit.
@@ -107,7 +108,7 @@ pub(super) fn pointers<'d, R: ReadAt<'d>>(
         relocated: BTreeSet::new(),
         with_length: None,
         in_got: BTreeSet::new(),
-        inside: BTreeMap::new(),
+        inside: Vec::new(),
     };
     for section in &headers.sections {
         match elf::SectionType(section.kind) {
@@ -148,12 +149,9 @@ pub(super) fn pointers<'d, R: ReadAt<'d>>(
     };
     let by_address = || {
         let by_size = || uses.first_with_size(resized, &finder.in_got);
-        let inside = || uses.first(&finder.inside);
-        let in_code = || finder.used_inside();
         uses.first(&moved)
             .or_else(by_size)
-            .or_else(inside)
-            .or_else(in_code)
+            .or_else(|| finder.used_inside())
     };
     match finder.with_length.or_else(by_address) {
         Some(unit) => Err(PruneProblem::UsedByAddress {
@@ -177,7 +175,7 @@ struct PointerFinder<'a, R> {
     /// Old addresses of units to which the global offset table points: code uses them.
     in_got: BTreeSet<u64>,
     /// Addresses inside of units that only symbols have, with the units.
-    inside: BTreeMap<u64, MovedUnit>,
+    inside: Vec<(u64, MovedUnit)>,
 }
 
 /// Offset of the addend in a relocation.
@@ -191,6 +189,25 @@ pub(super) fn packed_words<'d, R: ReadAt<'d>>(
     let read = |cursor: &mut Cursor<'d, &'d [u8]>| crate::format::bytes::field(cursor, "word");
     let words = records(data, section, 8, read)?.into_iter();
     Ok(packed_addresses(words.map(|(_, word)| word)))
+}
+
+/// Bytes of the longest name of an image.
+const LONGEST_NAME: u64 = 512;
+
+/// Tells whether a name is `<package>_<module>_<eight hexadecimal digits>_image_<number>`, as `offload-build` writes it
+/// (`run/unique.rs`, `steps/register.rs`).
+fn is_image_name(name: &[u8]) -> bool {
+    let Some((start, number)) = std::str::from_utf8(name)
+        .ok()
+        .and_then(|name| name.rsplit_once("_image_"))
+    else {
+        return false;
+    };
+    let is_hash = |hash: &str| hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let hash = start.rsplit_once('_').map(|(_, hash)| hash);
+    hash.is_some_and(is_hash)
+        && !number.is_empty()
+        && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Lists the values of the symbols to which the relocations of a section refer.
@@ -286,23 +303,23 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
     /// Returns the first of `units` that the program may use, although no pointer leads there. In a shared library or
     /// position-independent program for x86-64, only an instruction can. Other files are not searched.
     fn in_use(&self, units: &[(u64, MovedUnit)]) -> Option<MovedUnit> {
-        let file = &self.headers.file;
         let (_, first) = units.first()?;
-        match (file.machine, file.file_type) == (elf::EM_X86_64.0, elf::ET_DYN.0) {
+        match self.is_searched() {
             true => self.referred(units, *first),
             false => Some(*first),
         }
     }
 
-    /// Returns the first unit at whose inner address an instruction of x86-64 reads. `AddressUses` finds those that take the address.
+    /// Returns the first unit with a symbol inside to which an instruction refers.
     fn used_inside(&self) -> Option<MovedUnit> {
-        let inside = self.inside.iter();
-        let inside: Vec<(u64, MovedUnit)> = inside.map(|(at, unit)| (*at, *unit)).collect();
-        let (_, first) = inside.first()?;
-        let is_searched = self.headers.file.machine == elf::EM_X86_64.0;
-        is_searched
-            .then(|| self.referred(&inside, *first))
-            .flatten()
+        let (_, first) = self.inside.first()?;
+        self.referred(&self.inside, *first)
+    }
+
+    /// Tells whether the file is position-independent code for x86-64, whose instructions are searched.
+    fn is_searched(&self) -> bool {
+        let file = &self.headers.file;
+        (file.machine, file.file_type) == (elf::EM_X86_64.0, elf::ET_DYN.0)
     }
 
     /// Returns the first of `units` to which an instruction of x86-64 refers; `first` if the code cannot be read.
@@ -427,8 +444,8 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
                 // debuggers read them.
                 None if section.kind == elf::SHT_SYMTAB.0 && !self.has_units(symbol.section) => {}
                 None => match self.map.unit_around(symbol.value) {
-                    Some(unit) if section.kind == elf::SHT_SYMTAB.0 => {
-                        self.inside.insert(symbol.value, *unit);
+                    Some(unit) if self.names_image(section, symbol.name) => {
+                        self.inside.push((symbol.value, *unit));
                         let new = self.map.images.get(&symbol.value);
                         self.words
                             .insert(offset + VALUE, *new.unwrap_or(&unit.address));
@@ -443,6 +460,27 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
             }
         }
         Ok(())
+    }
+
+    /// Tells whether a symbol of a section is one by which `offload-build` names an image, which only relocations use.
+    fn names_image(&self, symbols: &SectionHeader64, name: u32) -> bool {
+        if symbols.kind != elf::SHT_SYMTAB.0 || !self.is_searched() {
+            return false;
+        }
+        let names = usize::try_from(symbols.link).ok();
+        let Some(names) = names.and_then(|index| self.headers.sections.get(index)) else {
+            return false;
+        };
+        let rest = names.size.saturating_sub(name.into()).min(LONGEST_NAME);
+        let mut text = vec![0; rest as usize];
+        let read = self
+            .data
+            .read_once(&mut text, names.offset.saturating_add(name.into()));
+        let end = text.iter().position(|byte| *byte == 0);
+        read.is_some()
+            && end
+                .and_then(|end| text.get(..end))
+                .is_some_and(is_image_name)
     }
 
     /// Returns whether the section of that number is one of units.

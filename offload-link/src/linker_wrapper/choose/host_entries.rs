@@ -135,7 +135,7 @@ impl HostEntries {
     /// Adds an empty table for each of `kinds` without one: there is no kernel, but there may be globals with
     /// constructors.
     pub(crate) fn complete(&mut self, kinds: &[OffloadKind], arguments: &Arguments) {
-        let release = match (arguments.options.llvm, self.clang) {
+        let release = match (arguments.options.named_llvm(), self.clang) {
             (Some(release), _) => release,
             (None, Some(..=20)) => LlvmRelease::V20,
             (None, _) => LlvmRelease::default(),

@@ -396,6 +396,8 @@ pub(crate) struct LinkerOptions {
     pub wrapper_from_c: bool,
     /// `--llvm`: the release whose rules apply; only its entry tables are registered.
     pub llvm: Option<LlvmRelease>,
+    /// `OFFLOAD_LLVM`: the release of what objects do not show. It leaves out no entries of theirs.
+    llvm_variable: Option<LlvmRelease>,
     pub report: Option<OsString>,
     /// Limit on decompressed data, as given.
     pub max_decompressed_size: Option<String>,
@@ -584,9 +586,14 @@ impl LinkerOptions {
         if self.llvm.is_none() {
             let variable = std::env::var_os(installation::VARIABLE);
             let release = installation::of_variable(variable.as_deref());
-            self.llvm = release.map_err(LinkError::Option)?;
+            self.llvm_variable = release.map_err(LinkError::Option)?;
         }
         Ok(())
+    }
+
+    /// Returns the release of `--llvm`, or of `OFFLOAD_LLVM`.
+    pub(crate) fn named_llvm(&self) -> Option<LlvmRelease> {
+        self.llvm.or(self.llvm_variable)
     }
 
     /// Returns the release whose rules apply if the inputs do not show one: the named one, or that of the name or place
@@ -600,7 +607,7 @@ impl LinkerOptions {
         tool: &OsStr,
         of_inputs: impl FnOnce() -> Result<Option<LlvmRelease>, LinkError>,
     ) -> Result<LlvmRelease, LinkError> {
-        if let Some(release) = self.llvm {
+        if let Some(release) = self.named_llvm() {
             return Ok(release);
         }
         if let Some(release) = installation::known(tool) {

@@ -86,7 +86,6 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, LinkError> {
     if let Some(answer) = arguments.options.answer {
         return questions::answer(answer, &arguments.options, tool);
     }
-    arguments.options.take_llvm_variable()?;
     let trace = Trace::new(&arguments.options);
     let actions = Actions::new(&arguments.options, tool);
     // In a child of this tool, the images are linked already.
@@ -109,6 +108,7 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, LinkError> {
     let replaced = !arguments.options.override_images.is_empty();
     check_readable(tool, &mut inputs)?;
     if inputs.have_device_code() || replaced {
+        arguments.options.take_llvm_variable()?;
         let link = Link {
             arguments,
             inputs,

@@ -148,6 +148,14 @@ impl Module {
         }
     }
 
+    /// Says how to let the build choose the compiler.
+    pub fn without_compiler(&self) -> String {
+        match &self.compiler_origin {
+            Some(variable) if !variable.contains(':') => format!("unset {variable}"),
+            _ => "remove `compiler`".to_owned(),
+        }
+    }
+
     /// Returns the end of a hint about missing tools: how to build without them, unless the build does.
     pub fn stub_hint(&self) -> &'static str {
         match self.missing {
@@ -298,7 +306,8 @@ fn lacks(settings: &Settings, key: &'static str) -> Error {
         (key, language) => {
             let language = language.and_then(Language::named);
             let extensions = language.and_then(Language::extensions).unwrap_or_default();
-            let extension = extensions.first().unwrap_or(&"*");
+            // Images of `prebuilt` have any; code objects are an example.
+            let extension = extensions.first().unwrap_or(&"co");
             format!("add for example `{key} = [\"kernels/*.{extension}\"]`")
         }
     };

@@ -343,15 +343,18 @@ fn impossible(
         return Some(format!("`{name}` is not one of `targets`{hint}"));
     };
     if !target.is_target_of(language) {
+        let hint = other_language(target, language);
         let language = language.name();
-        return Some(format!("`{name}` is not a valid target of `{language}`"));
+        return Some(format!(
+            "`{name}` is not a valid target of `{language}` [OFF503]\nhint: {hint}"
+        ));
     }
     target.doubt()?;
     let near = spelling::nearest_processor(name);
     if let Some(near) = near.filter(|_| hint.is_empty()) {
         hint = format!("; did you mean `{near}`?");
     }
-    Some(format!("`{name}` is not a known processor{hint}"))
+    Some(format!("`{name}` is not a known processor{hint} [OFF504]"))
 }
 
 #[cfg(test)]

@@ -29,7 +29,12 @@ const UNKNOWN: &str = "does not know";
 /// Returns the end of a hint, after how to install a compiler.
 pub(super) fn instead(module: &Module) -> String {
     let stub = module.stub_hint();
-    format!("or name another clang with `compiler` or OFFLOAD_COMPILER{stub}")
+    // In a crate of kernels the key names the rustc.
+    let key = match module.language {
+        Language::Rust => "",
+        _ => "`compiler` or ",
+    };
+    format!("or name another clang with {key}OFFLOAD_COMPILER{stub}")
 }
 
 /// The first of `found` that knows every GPU of `module` and can compile for the SDK in use. Those with lld come before those

@@ -51,13 +51,16 @@ impl Compiler {
     ) -> Result<Self, Error> {
         let declared = module.declared_compiler();
         let named = |error| module.with_compiler_origin(error);
-        let in_rocm = |declared| hipcc::find(module, declared, environment, search, answers);
+        let in_rocm = |declared| {
+            let found = hipcc::find(module, declared, environment, search, answers);
+            found.map_err(named)
+        };
         let declared = match (module.family(), declared) {
             (Family::Nvcc, Some(nvcc)) => {
                 return nvcc::find(module, nvcc, host, environment, search, answers).map_err(named);
             }
             (Family::Hipcc, Some(hipcc)) => {
-                return hipcc::hipcc(module, in_rocm(hipcc)?, search, answers);
+                return hipcc::hipcc(module, in_rocm(hipcc)?, search, answers).map_err(named);
             }
             (_, Some(clang)) if rocm::is_amdclang(clang) => {
                 Some(vec![rocm::llvm_of(in_rocm(clang)?)])
@@ -78,7 +81,11 @@ impl Compiler {
         let root = sdk.iter().flatten().map(|root| &*root.path).next();
         let headers = sdk::headers(module, root);
         let used = UsedSdk::new(module, headers.as_deref(), root, environment);
-        let refused = |llvm: &Llvm| is_declared.then(|| refuse_others(llvm, answers)).flatten();
+        let refused = |llvm: &Llvm| {
+            is_declared
+                .then(|| refuse_others(module, llvm, answers))
+                .flatten()
+        };
         let no_compiler = || {
             let lacking = || not_found(module, &found, search, host, &used, answers);
             named(found.first().and_then(refused).unwrap_or_else(lacking))
@@ -101,7 +108,7 @@ impl Compiler {
             }
         };
         refused(&llvm).map(named).map_or(Ok(()), Err)?;
-        choice::check_declared(module, &llvm, &used)?;
+        choice::check_declared(module, &llvm, &used).map_err(named)?;
         let sdk = sdk?.map(|root| root.path);
         let program = llvm.clang.clone();
         let version = version(&llvm, answers)?;
@@ -126,8 +133,9 @@ impl Compiler {
         let any_sdk = UsedSdk::default();
         Some(match choice::choose(module, &others, &any_sdk, answers) {
             Ok(other) => format!(
-                "{problem}\nhint: `{}` does: remove `compiler` to use it",
-                other.clang.display()
+                "{problem}\nhint: `{}` does: {} to use it",
+                other.clang.display(),
+                module.without_compiler()
             ),
             Err(_) => match choice::family_hint(module) {
                 Some(hint) => format!("{problem}\nhint: {hint}"),
@@ -370,7 +378,8 @@ fn not_found(
     let other = declared.and_then(|_| undeclared(module, search, host, sdk, answers));
     if let Some(other) = other {
         return Error::missing(format_args!(
-            "{problem}\nhint: remove `compiler` to use `{}`",
+            "{problem}\nhint: {} to use `{}`",
+            module.without_compiler(),
             other.clang.display()
         ));
     }
@@ -414,7 +423,7 @@ fn sysroot(flags: &[String]) -> Option<PathBuf> {
 }
 
 /// The error of a compiler that is neither a clang nor a front for one; nothing where it does not say what it is.
-fn refuse_others(llvm: &Llvm, answers: &Answers) -> Option<Error> {
+fn refuse_others(module: &Module, llvm: &Llvm, answers: &Answers) -> Option<Error> {
     let question = Command::new(&llvm.clang).arg("--version");
     let answer = answers.to(&question).ok()?;
     let is_clang = ["clang", "InstalledDir:"]
@@ -424,7 +433,8 @@ fn refuse_others(llvm: &Llvm, answers: &Answers) -> Option<Error> {
     (!is_clang).then(|| {
         Error::new(format_args!(
             "`compiler`: `{program}` is not a clang: its version is `{line}`\n\
-             hint: remove `compiler` to use a clang that compiles for the targets"
+             hint: {} to use a clang that compiles for the targets",
+            module.without_compiler()
         ))
     })
 }

@@ -104,11 +104,13 @@ impl Planner<'_> {
         tools: &DeviceTools,
     ) -> Result<Planned<'a>, NotFound> {
         let options = &self.arguments.options;
-        let release = options.llvm.unwrap_or_else(|| match tools.release() {
-            Some(..=19) => LlvmRelease::V19,
-            Some(23..) => LlvmRelease::Main,
-            _ => LlvmRelease::V22,
-        });
+        let release = options
+            .named_llvm()
+            .unwrap_or_else(|| match tools.release() {
+                Some(..=19) => LlvmRelease::V19,
+                Some(23..) => LlvmRelease::Main,
+                _ => LlvmRelease::V22,
+            });
         let triple = &job.group.triple;
         let linker_args = for_target(&options.device_linker, triple, release);
         let compiler_args = for_target(&options.device_compiler, triple, release);
