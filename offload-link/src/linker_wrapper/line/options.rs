@@ -397,7 +397,7 @@ pub(crate) struct LinkerOptions {
     /// `--llvm`: the release whose rules apply; only its entry tables are registered.
     pub llvm: Option<LlvmRelease>,
     /// `OFFLOAD_LLVM`: the release of what objects do not show. It leaves out no entries of theirs.
-    llvm_variable: Option<LlvmRelease>,
+    pub llvm_variable: Option<LlvmRelease>,
     pub report: Option<OsString>,
     /// Limit on decompressed data, as given.
     pub max_decompressed_size: Option<String>,
