@@ -42,10 +42,8 @@ pub(super) fn find(
     }
     let hint = "install ROCm's compilers and set ROCM_PATH to its root, or leave `compiler` out: any clang compiles HIP";
     let missing = NotFound::new(declared, searched, hint);
-    Err(Error::missing(format_args!(
-        "module `{}`: {missing}",
-        module.name
-    )))
+    let name = &module.name;
+    Err(module.with_compiler_origin(Error::missing(format_args!("module `{name}`: {missing}"))))
 }
 
 /// hipcc with the clang that it starts.

@@ -51,10 +51,7 @@ impl Compiler {
     ) -> Result<Self, Error> {
         let declared = module.declared_compiler();
         let named = |error| module.with_compiler_origin(error);
-        let in_rocm = |declared| {
-            let found = hipcc::find(module, declared, environment, search, answers);
-            found.map_err(named)
-        };
+        let in_rocm = |declared| hipcc::find(module, declared, environment, search, answers);
         let declared = match (module.family(), declared) {
             (Family::Nvcc, Some(nvcc)) => {
                 return nvcc::find(module, nvcc, host, environment, search, answers).map_err(named);
