@@ -73,15 +73,17 @@ fn by_reason<'s>(skipped: impl Iterator<Item = &'s Skipped>) -> Vec<(&'s str, St
     reasons
 }
 
+/// Returns a line about the `targets` of `module` that get no image, and the hints of the reason.
+fn no_image(module: &Module, targets: &str, reason: &str) -> String {
+    format!("module `{}`: no image for {targets}: {reason}", module.name)
+}
+
 /// Returns the warnings of a module that is built without `skipped`, one for each reason.
 pub fn warnings(module: &Module, skipped: &[Skipped]) -> Vec<String> {
-    let name = &module.name;
     let reasons = by_reason(skipped.iter()).into_iter();
     let warnings = reasons.map(|(reason, targets)| {
-        format!(
-            "module `{name}`: no image for {targets}: {reason}\n\
-             note: the module is built without {targets}"
-        )
+        let problem = no_image(module, &targets, reason);
+        format!("{problem}\nnote: the module is built without {targets}")
     });
     warnings.collect()
 }
@@ -99,10 +101,9 @@ pub fn refused(
     if module.missing != Missing::Error || reasons.is_empty() {
         return None;
     }
-    let name = &module.name;
     let lines = reasons
         .iter()
-        .map(|(reason, targets)| format!("module `{name}`: no image for {targets}: {reason}\n"));
+        .map(|(reason, targets)| no_image(module, targets, reason) + "\n");
     let others: Vec<&str> = built.iter().map(|target| &*target.written).collect();
     let others = match modules {
         1 => format!(
@@ -121,8 +122,7 @@ pub fn refused(
 pub fn nothing_left(module: &Module, skipped: &[Skipped]) -> Error {
     let name = &module.name;
     let reasons = by_reason(skipped.iter()).into_iter();
-    let lines = reasons
-        .map(|(reason, targets)| format!("module `{name}`: no image for {targets}: {reason}\n"));
+    let lines = reasons.map(|(reason, targets)| no_image(module, &targets, reason) + "\n");
     let text: String = lines.collect();
     let hint = match module.missing {
         Missing::Stub => "",
