@@ -204,9 +204,13 @@ fn takes_tables_of_targets_that_a_variable_may_add() {
     );
     assert!(!without.contains("has no effect"), "{without}");
     for (target, missing) in [
-        ("sm_9O", "a known processor; did you mean `sm_90`?"),
-        ("sm_99", "a known processor; did you mean `sm_89`?"),
-        ("gfx90a", "a valid target of `cuda`"),
+        ("sm_9O", "a known processor; did you mean `sm_90`? [OFF504]"),
+        ("sm_99", "a known processor; did you mean `sm_89`? [OFF504]"),
+        (
+            "gfx90a",
+            "a valid target of `cuda` [OFF503]\nhint: `cuda` is for NVIDIA GPUs (`sm_80`); for AMD GPUs set `language = \"hip\"`, in a \
+             module of its own",
+        ),
         ("native", "one of `targets`"),
     ] {
         let package = package(target, "\"sm_80\"").unwrap();
@@ -768,7 +772,7 @@ fn refuses_a_compiler_whose_release_has_no_runtime() {
             let mut script = package.script();
             script.env("OFFLOAD_COMPILER", compiler).env("PATH", &path);
             let error = package.fails(&mut script);
-            let hint = "\nhint: remove `compiler` to use `/";
+            let hint = "\nhint: unset OFFLOAD_COMPILER to use `/";
             assert!(
                 error.contains(hint) && !error.contains("install"),
                 "{error}"

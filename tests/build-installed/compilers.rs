@@ -254,7 +254,7 @@ fn takes_a_clang_that_knows_all_targets() {
     let mut script = build(&all, "\"gfx90a\", \"gfx950\"");
     let error = package.fails(script.env("OFFLOAD_COMPILER", package.at("llvm/bin/clang-24")));
     let expected = "\n`llvm/bin/clang-24` (LLVM 24) does not know `gfx950`\n\
-        hint: `newest/clang-22` does: remove `compiler` to use it";
+        hint: `newest/clang-22` does: unset OFFLOAD_COMPILER to use it";
     assert!(
         error.contains("gfx950") && error.ends_with(expected),
         "{error}"

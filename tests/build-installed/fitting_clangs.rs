@@ -103,7 +103,9 @@ fn takes_the_newest_clang_that_reads_the_toolkits_headers() {
     let declared = package.at("19/clang-19");
     assert_eq!(
         package.fails(script(&["22"]).env("OFFLOAD_COMPILER", &declared)),
-        format!("module `kernels`: {problem} [OFF603]\n{hint}")
+        format!(
+            "module `kernels`: {problem} [OFF603]\n{hint}\nnote: OFFLOAD_COMPILER names this compiler"
+        )
     );
     // A root in `flags` counts, too.
     let flags = format!(

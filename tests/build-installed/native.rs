@@ -239,7 +239,7 @@ fn names_tables_of_gpus_that_no_machine_has() {
     };
     program(&package, "llvm/bin/amdgpu-arch", "echo gfx1100");
     let error = package.fails(&mut build(&package));
-    let expected = "[package.metadata.offload.target.\"gfx90b\"]: `gfx90b` is not a known processor; did you mean `gfx90a`?";
+    let expected = "[package.metadata.offload.target.\"gfx90b\"]: `gfx90b` is not a known processor; did you mean `gfx90a`? [OFF504]";
     assert_eq!(error, expected);
     // One of another machine.
     declare(&package, &format!("{keys}{}", table.replace("90b", "90a")));

@@ -12,7 +12,7 @@ use std::path::Path;
 /// The optimization level of device code in every profile: kernels that nobody optimized say nothing about a GPU.
 const OPT_LEVEL: &str = "3";
 
-/// What to do about a target such as AMD's `amdgcnspirv`, which is for all GPUs of a vendor.
+/// Hint at targets such as AMD's `amdgcnspirv`, which is for all GPUs of a vendor.
 const NO_SPIRV: &str =
     "; SPIR-V is not supported: name processors, or generic ones such as `gfx11-generic`";
 
