@@ -343,9 +343,11 @@ fn explains_what_is_wrong_with_the_command_line() {
             "clang-linker-wrapper: error: linker path missing, must pass 'linker-path'\n"
         )
     );
+    // A link without device code does not read `OFFLOAD_LLVM`: it starts the host linker.
     let output = Command::new(TOOL)
         .arg("a.o")
         .env("OFFLOAD_CC", "no-such-cc")
+        .env("OFFLOAD_LLVM", "18")
         .output();
     assert_eq!(
         text(&output.unwrap().stderr),
