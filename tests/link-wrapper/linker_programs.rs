@@ -353,7 +353,7 @@ fn links_device_code_of_host_bitcode() {
         project.wrapper = wrapper;
         project.link_and_run(&["-flto", "main.o", "a.o", "libb.a", &lld]);
     }
-    // Without the metadata that names the images, nobody finds them.
+    // Without the metadata that names the images, the section is an error.
     let program = |name| tool("llvm19", name).unwrap();
     let run = |command: &mut Command| assert!(command.status().unwrap().success(), "{command:?}");
     run(project

@@ -33,10 +33,26 @@ pub(super) enum Identity {
 impl OutputPlaces {
     /// Chooses a place for an output.
     pub(super) fn add(&mut self, output: &Output) -> io::Result<()> {
+        self.list.push(OutputPlace::of(output)?);
+        Ok(())
+    }
+
+    /// Renames all files. `wrong` turns the index of an output and its error into the result.
+    pub(super) fn finish<E>(self, wrong: impl Fn(usize, io::Error) -> E) -> Result<(), E> {
+        let mut places = self.list.into_iter().enumerate();
+        places.try_for_each(|(index, place)| {
+            let finished = place.new.finish();
+            finished.map_err(|error| wrong(index, error))
+        })
+    }
+}
+
+impl OutputPlace {
+    fn of(output: &Output) -> io::Result<Self> {
         let path = &output.path;
         let archive = matches!(output.style, Style::Archive);
         if path == Path::new("-") && !archive {
-            return self.push(NewFile::apart(None)?, Vec::new());
+            return Self::apart(None);
         }
         if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
             // Not a file: opening it returns the system's error.
@@ -50,7 +66,7 @@ impl OutputPlaces {
         if let Some(existing) = &existing {
             // Pipes and devices are opened once, when there is data to write.
             if !existing.is_file() && !existing.is_dir() {
-                return self.push(NewFile::apart(Some(path.clone()))?, Vec::new());
+                return Self::apart(Some(path.clone()));
             }
             // Opening folders or files without write permission returns the system's error.
             OpenOptions::new().write(true).open(path)?;
@@ -77,20 +93,14 @@ impl OutputPlaces {
             }
             created => created?,
         };
-        self.push(new, identities)
+        Ok(Self { new, identities })
     }
 
-    fn push(&mut self, new: NewFile, identities: Vec<Identity>) -> io::Result<()> {
-        self.list.push(OutputPlace { new, identities });
-        Ok(())
-    }
-
-    /// Renames all files. `wrong` turns the index of an output and its error into the result.
-    pub(super) fn finish<E>(self, wrong: impl Fn(usize, io::Error) -> E) -> Result<(), E> {
-        let mut places = self.list.into_iter().enumerate();
-        places.try_for_each(|(index, place)| {
-            let finished = place.new.finish();
-            finished.map_err(|error| wrong(index, error))
+    /// Returns a place that no other output can have.
+    fn apart(target: Option<PathBuf>) -> io::Result<Self> {
+        Ok(Self {
+            new: NewFile::apart(target)?,
+            identities: Vec::new(),
         })
     }
 }
