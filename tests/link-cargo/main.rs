@@ -7,6 +7,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod build_script_command;
 mod cargo_offload;
 mod cmake;
 mod command_line;

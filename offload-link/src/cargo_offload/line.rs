@@ -9,8 +9,8 @@ use super::extract::ExtractLine;
 use super::inspect::InspectLine;
 use super::pages::{CompletionsLine, ManLine};
 use super::project::{
-    BuildLine, CargoOptions, ConfigLine, DoctorLine, InitLine, NewLine, PlanLine, SchemaLine,
-    TargetsLine,
+    BuildLine, BuildScriptLine, CargoOptions, ConfigLine, DoctorLine, InitLine, NewLine, PlanLine,
+    SchemaLine, TargetsLine,
 };
 use super::prune::PruneLine;
 use super::size::{DiffLine, SizeLine};
@@ -88,6 +88,7 @@ Examples:
 Example:
   cargo offload install --path .")]
     Install(CargoOptions),
+    BuildScript(BuildScriptLine),
     Plan(PlanLine),
     Doctor(DoctorLine),
     Targets(TargetsLine),

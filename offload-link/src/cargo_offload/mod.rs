@@ -12,7 +12,7 @@
 //! | `explain.rs`     | `explain`: the meaning of a code of `verify`, or of an error |
 //! | `error_codes.rs` | sections of `docs/troubleshooting.md` with a code |
 //! | `prune.rs`       | `prune`: files without the images of some targets |
-//! | `project.rs`     | `new`, `init`, `build`, `run`, `test`, `install`, `plan`, `config`, `doctor`, `targets`, `schema`: a package, and the machine that builds it |
+//! | `project.rs`     | `new`, `init`, `build`, `run`, `test`, `install`, `build-script`, `plan`, `config`, `doctor`, `targets`, `schema`: a package, and the machine that builds it |
 //! | `selection.rs`   | options that select images |
 //! | `find_options.rs` | options of the commands that find images |
 //! | `target_name.rs` | names of targets on the command line |
@@ -115,6 +115,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<u8, CargoOfflo
         CargoOffloadCommand::Run(line) => return project::cargo("run", line),
         CargoOffloadCommand::Test(line) => return project::cargo("test", line),
         CargoOffloadCommand::Install(line) => return project::cargo("install", line),
+        CargoOffloadCommand::BuildScript(line) => project::build_script(line),
         CargoOffloadCommand::Plan(line) => project::plan(line, &mut out),
         CargoOffloadCommand::Config(line) => project::config(line, &mut out),
         CargoOffloadCommand::Doctor(line) => project::doctor(line, &mut out),

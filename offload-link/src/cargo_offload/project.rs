@@ -8,6 +8,7 @@
 //! | `doctor.rs`         | `doctor`: tools of this machine, and whether a package builds |
 //! | `targets.rs`        | `targets`: processors, products, and the compilers for them |
 //! | `build.rs`          | `build`: Cargo, and the libraries of device code that a build makes |
+//! | `build_script.rs`   | `build-script`: device code for a build script without `offload-build` |
 //! | `export.rs`         | CMake packages and pkg-config files for these libraries |
 //! | `plan.rs`           | `plan`: what builds of device code would run |
 //! | `cargo_command.rs`  | `run`, `test`, `install`: Cargo with our linker and with progress of device code |
@@ -18,6 +19,7 @@
 //! | `system.rs`         | the operating system, for commands that install something |
 
 mod build;
+mod build_script;
 mod cargo_command;
 mod cargo_settings;
 mod config;
@@ -34,6 +36,7 @@ mod targets;
 mod templates;
 
 pub(super) use build::{BuildLine, run as build};
+pub(super) use build_script::{BuildScriptLine, run as build_script};
 pub(super) use cargo_command::{CargoOptions, run as cargo};
 pub(super) use config::{ConfigLine, run as config};
 pub(super) use create::{InitLine, NewLine, init, new};
