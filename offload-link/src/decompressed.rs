@@ -3,6 +3,8 @@
 use offload_formats::container::prune::PruneError;
 use offload_formats::container::{self, decompression_limit::VARIABLE};
 
+use crate::files;
+
 pub(crate) use offload_formats::container::decompression_limit::{DecompressionLimit, OPTION};
 
 /// Help text of the option, for each tool's table.
@@ -32,7 +34,10 @@ pub(crate) fn with_hint(error: &PruneError) -> String {
     let problem = &error.problem;
     match (problem.is_limit(), problem.is_output()) {
         (true, _) => format!("{error}\nhint: {}", hint()),
-        (_, true) => format!("{error}\nhint: {FULL}"),
+        (_, true) => match files::check_unpacked() {
+            Err(unwritten) => format!("{unwritten}\nhint: {FULL}"),
+            Ok(()) => format!("{error}\nhint: {FULL}"),
+        },
         _ => error.to_string(),
     }
 }
