@@ -1720,6 +1720,23 @@ fn links_libraries_of_device_code() {
         ),
         "{said}"
     );
+    // Files and options of a linker are not names.
+    for (item, problem) in [
+        (
+            "lib/libhelper.a",
+            " is a file, and `link` takes names, `foo` for `libfoo.a`: files belong in `archives`",
+        ),
+        (
+            "split.bc",
+            " is a file, and `link` takes names, `foo` for `libfoo.a`: files belong in `archives`",
+        ),
+        ("-lsplit", ": write `split`, without `-l`"),
+    ] {
+        with(&format!("{gpu}link = [{item:?}]\n"));
+        let said = package.fails(&mut package.script());
+        assert!(said.ends_with(&format!(": `{item}`{problem}")), "{said}");
+        assert!(said.starts_with("Cargo.toml:"), "{said}");
+    }
     with(&format!("{gpu}archives = [\"lib/gone.a\"]\n"));
     let said = package.fails(&mut package.script());
     assert!(

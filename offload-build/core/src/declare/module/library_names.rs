@@ -26,6 +26,9 @@ impl LibraryNames {
                         .error_at("archives", format_args!("`{text}`: no such file [OFF506]"))),
                 }
             });
+        for text in settings.list("link") {
+            check_name(text).map_err(|problem| settings.error_at("link", problem))?;
+        }
         Ok(Self {
             archives: paths.collect::<Result<_, Error>>()?,
             link: settings.list("link").to_vec(),
@@ -40,5 +43,19 @@ impl LibraryNames {
 
     pub fn is_empty(&self) -> bool {
         self.archives.is_empty() && self.link.is_empty()
+    }
+}
+
+/// Fails if an item of `link` is not a name: a file, or an option of a linker.
+fn check_name(text: &str) -> Result<(), String> {
+    let ends_as_file = [".a", ".bc", ".o"].iter().any(|end| text.ends_with(end));
+    if ends_as_file || text.contains('/') {
+        let problem =
+            "is a file, and `link` takes names, `foo` for `libfoo.a`: files belong in `archives`";
+        return Err(format!("`{text}` {problem}"));
+    }
+    match text.strip_prefix("-l") {
+        Some(name) => Err(format!("`{text}`: write `{name}`, without `-l`")),
+        None => Ok(()),
     }
 }
