@@ -8,6 +8,7 @@ use crate::support::folder::Folder;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::time::Duration;
 
 use offload_formats::container::archive::{self, NewMember};
@@ -654,4 +655,65 @@ fn splits_archives_as_llvm_does_and_makes_them_of_the_parts() {
         );
         assert!(!place.path("twice.a").exists());
     }
+}
+
+/// LLVM's wrapper starts the bundler, which reads variables.
+#[test]
+fn obeys_the_variables_of_the_bundler_under_the_name_of_llvms_wrapper() {
+    let Some(place) = Place::new("llvm22") else {
+        return;
+    };
+    place.kernel("k", "--offload-new-driver");
+    place.helper("h", &["--offload-new-driver", "-c"]);
+    let link = Path::new(env!("CARGO_BIN_EXE_offload-link"));
+    let ours = place.path("ours/clang-linker-wrapper");
+    fs::create_dir(place.path("ours")).unwrap();
+    std::os::unix::fs::symlink(link, &ours).unwrap();
+    let bundle = |tool: &Path, variable: Option<(&str, &str)>, options: &[&str]| {
+        let mut command = place.llvm(tool);
+        command.args([
+            "--linker-path=/usr/bin/ld",
+            "--host-triple=x86_64-pc-linux-gnu",
+        ]);
+        command
+            .args(["-r", "k.o", "h.o", "-o", "linked.o"])
+            .args(options);
+        let output = command.envs(variable).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let objcopy = ["--dump-section", ".hip_fatbin=dumped", "linked.o"];
+        run(place.llvm(place.tool("llvm-objcopy")).args(objcopy));
+        let said = String::from_utf8(output.stderr).unwrap();
+        (fs::read(place.path("dumped")).unwrap(), said)
+    };
+    let theirs = place.tool("clang-linker-wrapper");
+    let version = "COMPRESSED_BUNDLE_FORMAT_VERSION";
+    for (variable, options, start) in [
+        ((version, "2"), &["--compress"][..], &b"CCOB\x02\x00"[..]),
+        ((version, "3"), &["--compress"], b"CCOB\x03\x00"),
+        ((version, "x"), &["--compress"], b"CCOB\x03\x00"),
+        (("OFFLOAD_BUNDLER_COMPRESS", "1"), &[], b"CCOB\x03\x00"),
+        (
+            ("OFFLOAD_BUNDLER_COMPRESS", "0"),
+            &[],
+            b"__CLANG_OFFLOAD_BUNDLE__",
+        ),
+    ] {
+        let (expected, _) = bundle(&theirs, Some(variable), options);
+        assert!(expected.starts_with(start), "{variable:?}");
+        let (found, said) = bundle(&ours, Some(variable), options);
+        assert!(found.starts_with(start), "{variable:?}");
+        let is_invalid = said.contains("Invalid value for COMPRESSED_BUNDLE_FORMAT_VERSION: x.");
+        assert_eq!(is_invalid, variable.1 == "x", "{said}");
+    }
+    let level = ("OFFLOAD_BUNDLER_COMPRESSION_LEVEL", "-7");
+    let usual = bundle(&ours, None, &["--compress"]).0;
+    let by_variable = bundle(&ours, Some(level), &["--compress"]).0;
+    let by_option = bundle(&ours, None, &["--compress", "--compression-level=-7"]).0;
+    assert!(by_variable == by_option && by_variable != usual);
+    // The option wins.
+    let both = bundle(&ours, Some(level), &["--compress", "--compression-level=3"]).0;
+    assert!(both == usual);
+    // Under its own name, `offload-link` has options for this.
+    let own = bundle(link, Some(("OFFLOAD_BUNDLER_COMPRESS", "1")), &[]).0;
+    assert!(own.starts_with(b"__CLANG_OFFLOAD_BUNDLE__"));
 }

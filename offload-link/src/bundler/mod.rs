@@ -61,7 +61,7 @@ fn work(started: &Started<'_>, args: Vec<OsString>) -> Result<u8, LlvmToolError>
         return Ok(print(&reply(Answer::HelpList, started)));
     }
     for warning in warnings {
-        eprintln!("{warning}");
+        eprintln!("Warning: {warning}");
     }
     let warn = |text: String| eprintln!("{}: warning: {}", started.path, terminal_lines(&text));
     let manner = options.manner()?;

@@ -1,12 +1,13 @@
 //! Options of the bundler, and the environment variables that replace some of them.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use offload_formats::format::compressed_bundle::{CompressedBundleVersion, Method};
 use offload_formats::names::LlvmRelease;
 
 use crate::decompressed;
+use crate::llvm_tool::bundle_settings::BundleSettings;
 use crate::llvm_tool::{LlvmToolError, installation};
 use crate::options::llvm::{HelpGroup, Row, Table, Takes, Value};
 
@@ -122,15 +123,12 @@ pub(super) struct BundlerOptions {
     pub align: Option<u32>,
     pub check_archive: bool,
     pub hip_openmp: bool,
-    pub compress: bool,
-    pub level: Option<i32>,
+    /// Settings that variables have, too.
+    pub settings: BundleSettings,
     pub method: Method,
-    /// Version of compressed bundles from a variable.
-    pub version: Option<CompressedBundleVersion>,
     pub threads: Option<u32>,
     /// Limit on decompressed bundles, as given.
     pub limit: Option<String>,
-    pub verbose: bool,
     pub print: bool,
     pub llvm: LlvmRelease,
 }
@@ -145,46 +143,11 @@ impl BundlerOptions {
     ) -> Result<Self, LlvmToolError> {
         let release = variable(installation::VARIABLE);
         let release = installation::of_variable(release.as_deref()).map_err(LlvmToolError::new)?;
-        let mut options = Self {
+        Ok(Self {
             llvm: release.unwrap_or(stands_for),
+            settings: BundleSettings::from_environment(variable, warnings),
             ..Self::default()
-        };
-        let is_one = |value: &OsStr| value == "1";
-        if variable("OFFLOAD_BUNDLER_IGNORE_ENV_VAR").is_some_and(|value| is_one(&value)) {
-            return Ok(options);
-        }
-        let flag = |name| variable(name).is_some_and(|value| is_one(&value));
-        options.verbose = flag("OFFLOAD_BUNDLER_VERBOSE");
-        options.compress = flag("OFFLOAD_BUNDLER_COMPRESS");
-        const LEVEL: &str = "OFFLOAD_BUNDLER_COMPRESSION_LEVEL";
-        if let Some(value) = variable(LEVEL) {
-            let text = value.to_string_lossy();
-            // `parse` accepts a plus sign, LLVM does not.
-            let level = text.parse().ok().filter(|_| !text.starts_with('+'));
-            if level.is_none() {
-                warnings.push(format!(
-                    "Warning: Invalid value for {LEVEL}: {text}. Ignoring it."
-                ));
-            }
-            options.level = level;
-        }
-        const VERSION: &str = "COMPRESSED_BUNDLE_FORMAT_VERSION";
-        if let Some(value) = variable(VERSION) {
-            let text = value.to_string_lossy();
-            let number = text.parse::<u16>().ok().filter(|_| !text.starts_with('+'));
-            options.version = match number {
-                Some(2) => Some(CompressedBundleVersion::V2),
-                Some(3) => Some(CompressedBundleVersion::V3),
-                _ => {
-                    let valid = number.map_or("", |_| " Valid values are 2 or 3.");
-                    warnings.push(format!(
-                        "Warning: Invalid value for {VERSION}: {text}.{valid} Using default version 3."
-                    ));
-                    Some(CompressedBundleVersion::V3)
-                }
-            };
-        }
-        Ok(options)
+        })
     }
 
     /// Applies the options of the command line, in order.
@@ -200,7 +163,7 @@ impl BundlerOptions {
                     BundlerOption::Bundle => self.bundle = usize::try_from(number).ok(),
                     _ => self.threads = Some(number),
                 },
-                Value::Int(level) => self.level = Some(level),
+                Value::Int(level) => self.settings.level = Some(level),
                 Value::Text(text) => self.text(id, text)?,
             }
         }
@@ -214,8 +177,8 @@ impl BundlerOptions {
             BundlerOption::AllowMissing => self.allow_missing = on,
             BundlerOption::CheckArchive => self.check_archive = on,
             BundlerOption::HipOpenmp => self.hip_openmp = on,
-            BundlerOption::Compress => self.compress = on,
-            BundlerOption::Verbose => self.verbose = on,
+            BundlerOption::Compress => self.settings.compress = on,
+            BundlerOption::Verbose => self.settings.verbose = on,
             BundlerOption::Print => self.print = on,
             BundlerOption::Help => self.help = on,
             _ => {}
@@ -265,11 +228,7 @@ impl BundlerOptions {
 
     /// Returns the version of compressed bundles: from a variable, else from the release.
     pub(super) fn version(&self) -> CompressedBundleVersion {
-        self.version.unwrap_or(if self.llvm < LlvmRelease::V22 {
-            CompressedBundleVersion::V2
-        } else {
-            CompressedBundleVersion::V3
-        })
+        self.settings.version_for(self.llvm)
     }
 }
 
@@ -286,61 +245,6 @@ mod tests {
         let options =
             BundlerOptions::from_environment(LlvmRelease::V22, lookup, &mut warnings).unwrap();
         (options, warnings)
-    }
-
-    /// Covers every row of `docs/spec/bundler.md` §1.7.
-    #[test]
-    fn reads_the_environment_as_llvm_does() {
-        let (options, _) = environment(&[
-            ("OFFLOAD_BUNDLER_COMPRESS", "1"),
-            ("OFFLOAD_BUNDLER_VERBOSE", "true"),
-            ("OFFLOAD_BUNDLER_COMPRESSION_LEVEL", "-9"),
-            ("COMPRESSED_BUNDLE_FORMAT_VERSION", "02"),
-        ]);
-        assert!(options.compress && !options.verbose);
-        assert_eq!(options.level, Some(-9));
-        assert_eq!(options.version(), CompressedBundleVersion::V2);
-        let (options, warnings) = environment(&[
-            ("OFFLOAD_BUNDLER_IGNORE_ENV_VAR", "1"),
-            ("OFFLOAD_BUNDLER_COMPRESS", "1"),
-            ("COMPRESSED_BUNDLE_FORMAT_VERSION", "x"),
-        ]);
-        assert!(!options.compress && warnings.is_empty());
-        assert!(
-            environment(&[
-                ("OFFLOAD_BUNDLER_IGNORE_ENV_VAR", "true"),
-                ("OFFLOAD_BUNDLER_COMPRESS", "1")
-            ])
-            .0
-            .compress
-        );
-        for text in ["+1", "0x1", " 1", "", "1.5"] {
-            let (options, warnings) = environment(&[("OFFLOAD_BUNDLER_COMPRESSION_LEVEL", text)]);
-            assert_eq!(options.level, None);
-            assert_eq!(
-                warnings,
-                [format!(
-                    "Warning: Invalid value for OFFLOAD_BUNDLER_COMPRESSION_LEVEL: {text}. Ignoring it."
-                )]
-            );
-        }
-        for (text, valid) in [
-            ("4", " Valid values are 2 or 3."),
-            ("1", " Valid values are 2 or 3."),
-            ("", ""),
-            ("-1", ""),
-            ("70000", ""),
-            (" 3", ""),
-        ] {
-            let (options, warnings) = environment(&[("COMPRESSED_BUNDLE_FORMAT_VERSION", text)]);
-            assert_eq!(options.version(), CompressedBundleVersion::V3);
-            assert_eq!(
-                warnings,
-                [format!(
-                    "Warning: Invalid value for COMPRESSED_BUNDLE_FORMAT_VERSION: {text}.{valid} Using default version 3."
-                )]
-            );
-        }
     }
 
     #[test]

@@ -111,17 +111,17 @@ impl BundlerOptions {
                 None => Members::All,
             },
             align: self.align.unwrap_or(1),
-            compression: self.compress.then(|| Compression {
+            compression: self.settings.compress.then(|| Compression {
                 version: self.version(),
                 method: self.method,
-                level: self.level,
+                level: self.settings.level,
                 threads: self
                     .threads
                     .and_then(NonZeroU32::new)
                     .unwrap_or_else(compression::all_processors),
             }),
             limit: limit.map_err(LlvmToolError::new)?.files(),
-            verbose: self.verbose,
+            verbose: self.settings.verbose,
             print: self.print,
         })
     }

@@ -1,6 +1,7 @@
 //! Parts that the replacements of LLVM's tools share: command lines, errors, and files that are read and written as
 //! pieces.
 
+pub(crate) mod bundle_settings;
 pub(crate) mod compression;
 mod distinct_names;
 pub(crate) mod error;

@@ -285,6 +285,7 @@ impl Link<'_> {
         files::check()?;
         let options = &self.arguments.options;
         let packing = Packing {
+            tool: self.tool,
             rules,
             search: &programs::search(&self.arguments),
             workplace,

@@ -9,6 +9,7 @@
 //!
 //! Specification: `docs/spec/linker-wrapper.md` §4; `docs/spec/hip-runtime.md` for the requirements of HIP's runtime.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,10 +34,14 @@ use crate::linker_wrapper::plan::containers::{Container, ContainerContent, Packe
 use crate::linker_wrapper::report::fates::{Report, target};
 use crate::linker_wrapper::tool::Rules;
 use crate::linker_wrapper::workplace::Workplace;
+use crate::llvm_tool::bundle_settings::BundleSettings;
 use crate::llvm_tool::compression::all_processors;
+use crate::say;
 
 /// Settings for packing.
 pub(crate) struct Packing<'a> {
+    /// Name of the tool, for messages.
+    pub tool: &'a OsStr,
     pub rules: Rules,
     pub search: &'a Search,
     pub workplace: &'a Workplace,
@@ -206,17 +211,17 @@ impl Packing<'_> {
             .collect();
         let bundle = hip_bundle(self.host_id(), &images);
         let bundle = bundle.map_err(|problem| failed(problem.to_string()))?;
-        report.warnings.extend(bundle.warning());
-        let Some(level) = self.compress.filter(|_| !self.actions.are_dry()) else {
+        self.warn(bundle.warning(), report);
+        let settings = self.bundle_settings(report);
+        if !settings.compress || self.actions.are_dry() {
             return Ok(bundle.pieces);
-        };
+        }
         let size = pieces::size(&bundle.pieces);
         let how = Compression {
-            level,
+            level: settings.level,
             version: match self.rules {
                 Rules::Ours => CompressedBundleVersion::for_any_runtime(size),
-                Rules::Llvm(release) if release <= LlvmRelease::V21 => CompressedBundleVersion::V2,
-                Rules::Llvm(_) => CompressedBundleVersion::V3,
+                Rules::Llvm(release) => settings.version_for(release),
             },
             threads: all_processors(),
             ..Compression::default()
@@ -231,6 +236,29 @@ impl Packing<'_> {
         let written = compressed_bundle::compress_to(how, size, reader, &mut file);
         written.map_err(|problem| failed(problem.to_string()))?;
         whole(output, files)
+    }
+
+    /// Returns how HIP's bundle is written: from the command line, and with LLVM's rules from the bundler's variables.
+    fn bundle_settings(&self, report: &mut Report) -> BundleSettings {
+        let mut warnings = Vec::new();
+        let variable = |name: &str| std::env::var_os(name);
+        let mut settings = match self.rules {
+            Rules::Ours => BundleSettings::default(),
+            Rules::Llvm(_) => BundleSettings::from_environment(variable, &mut warnings),
+        };
+        self.warn(warnings, report);
+        if let Some(level) = self.compress {
+            settings.compress = true;
+            settings.level = level.or(settings.level);
+        }
+        settings
+    }
+
+    fn warn(&self, warnings: impl IntoIterator<Item = String>, report: &mut Report) {
+        for warning in warnings {
+            say::warning(&self.tool.to_string_lossy(), &warning);
+            report.warnings.push(warning);
+        }
     }
 
     /// Returns the equivalent command, with LLVM's tool or ours, to be read or pasted.
