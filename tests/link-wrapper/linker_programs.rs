@@ -353,6 +353,15 @@ fn links_device_code_of_host_bitcode() {
         project.wrapper = wrapper;
         project.link_and_run(&["-flto", "main.o", "a.o", "libb.a", &lld]);
     }
+    // The clang that made the host's bitcode links the images.
+    project.wrapper = "llvm";
+    project.compile("c.c", &region("c"), &["-flto", "-fno-offload-lto"]);
+    let mut plan = project.clang(&["-flto", "c.o", &lld, "-Wl,--dry-run"]);
+    let plan = text(&plan.output().unwrap().stderr);
+    let clang = tool("llvm19", "clang").unwrap().canonicalize().unwrap();
+    let program = plan.split('"').nth(1).unwrap();
+    assert_eq!(fs::canonicalize(program).unwrap(), clang, "{plan}");
+    project.wrapper = "ours";
     // Without the metadata that names the images, the section is an error.
     let program = |name| tool("llvm19", name).unwrap();
     let run = |command: &mut Command| assert!(command.status().unwrap().success(), "{command:?}");

@@ -152,13 +152,15 @@ impl HostEntries {
                     known.kinds.push(*kind);
                     continue;
                 }
+                let mut kinds = host_objects::kinds_of(section);
+                kinds.retain(|kind| self.of(*kind).next().is_none());
                 self.tables.push(EntrySection {
                     name: section,
                     size: 0,
                     flags: 3, // SHF_WRITE | SHF_ALLOC, as in clang's objects
                     alignment: 8,
                     strides: Vec::new(),
-                    kinds: host_objects::kinds_of(section),
+                    kinds,
                     symbols: Vec::new(),
                 });
             }
@@ -264,6 +266,15 @@ mod tests {
         entries.complete(&[OffloadKind::OPENMP], &arguments);
         assert_eq!(entries.of(OffloadKind::OPENMP).count(), 1);
         assert_eq!(entries.tables.len(), 1);
+        // OpenMP's table of LLVM 20 remains its only one: images are registered once.
+        let mut entries = HostEntries {
+            tables: vec![section("omp_offloading_entries", OffloadKind::OPENMP)],
+            ..HostEntries::default()
+        };
+        entries.complete(&[OffloadKind::OPENMP, OffloadKind::HIP], &arguments);
+        let names = |kind| entries.of(kind).map(|table| table.name).collect::<Vec<_>>();
+        assert_eq!(names(OffloadKind::OPENMP), ["omp_offloading_entries"]);
+        assert_eq!(names(OffloadKind::HIP), ["llvm_offload_entries"]);
     }
 
     #[test]

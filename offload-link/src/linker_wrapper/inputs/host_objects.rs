@@ -106,7 +106,11 @@ pub(crate) fn host_side(blocks: &Blocks, unit: &Unit) -> Option<HostSide> {
         }
         UnitKind::Bitcode => {
             let names = bitcode::section_names(blocks, range.clone()).ok()?;
+            // Other bitcode may be Rust's.
+            let is_clangs = unit.has_device_code();
+            let release = bitcode::release(blocks, range.clone()).ok().flatten();
             Some(HostSide {
+                clang: release.filter(|_| is_clangs),
                 deferred: demands(blocks, range),
                 ..of_names(names.iter().map(Vec::as_slice).collect())
             })
