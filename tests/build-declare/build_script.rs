@@ -824,6 +824,38 @@ fn builds_a_stub_where_that_is_asked_for_or_documentation_is_made() {
     assert!(package.has_library());
 }
 
+/// sccache compares the options of rustc, but not a library that is linked whole.
+#[test]
+fn tells_a_wrapper_of_rustc_that_a_library_has_changed() {
+    let Some(package) = Package::new(CPU) else {
+        return;
+    };
+    let digests = |variable: &str, wrapper: &str| -> Vec<String> {
+        let told = text(&package.script().env(variable, wrapper).output().unwrap());
+        let digests = told
+            .lines()
+            .filter(|line| line.starts_with("cargo::rustc-cfg=offload_library="));
+        digests.map(str::to_owned).collect()
+    };
+    assert_eq!(digests("RUSTC_WRAPPER", ""), [""; 0]);
+    let first = digests("RUSTC_WRAPPER", "/opt/wrapper");
+    assert_eq!(first.len(), 1);
+    assert_eq!(digests("RUSTC_WORKSPACE_WRAPPER", "/opt/wrapper"), first);
+    package.put("kernels/k.h", "#define ONE 2\n");
+    let second = digests("RUSTC_WRAPPER", "/opt/wrapper");
+    assert!(second.len() == 1 && second != first, "{second:?}");
+    // The stub of a build without device code, too.
+    let mut stub = package.script();
+    let told = text(
+        &stub
+            .env("DOCS_RS", "1")
+            .env("RUSTC_WRAPPER", "w")
+            .output()
+            .unwrap(),
+    );
+    assert!(told.contains("cargo::rustc-cfg=offload_library="), "{told}");
+}
+
 #[test]
 fn prints_the_plan_instead_of_building() {
     let Some(package) = Package::new(CPU) else {

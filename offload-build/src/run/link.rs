@@ -2,6 +2,7 @@
 
 use crate::run::prepare::Prepared;
 use crate::run::runtimes::{Linking, RuntimeFolder};
+use crate::steps::digests::Digests;
 use offload_build_core::declare::module::Module;
 use offload_build_core::environment::Environment;
 use offload_build_core::error::Error;
@@ -44,8 +45,8 @@ pub(crate) fn tell_what_to_link(
             environment.tell("rustc-cfg", target.cfg_name());
         }
         if module.has_host_code {
-            let library = format!("static:+whole-archive={}_offload", built.unique);
-            environment.tell("rustc-link-lib", library);
+            let name = format!("{}_offload", built.unique);
+            tell_whole_library(environment, out, &built.host, &name);
             for library in &built.host_libraries {
                 environment.tell("rustc-link-lib", library);
             }
@@ -87,6 +88,25 @@ pub(crate) fn tell_what_to_link(
         environment.tell("rustc-link-lib", format_args!("dylib={library}"));
     }
     Ok(())
+}
+
+/// Tells Cargo to link all of a library of `out`, which may have changed.
+///
+/// sccache 0.16, as a wrapper of rustc, reads the libraries of `static=` but not of `static:+whole-archive=`: it would
+/// return a crate with the code of an earlier build. An option of rustc that it compares has the library's digest.
+pub(crate) fn tell_whole_library(environment: &Environment, out: &Path, host: &Host, name: &str) {
+    environment.tell(
+        "rustc-link-lib",
+        format_args!("static:+whole-archive={name}"),
+    );
+    let wrappers = ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"];
+    let mut wrappers = wrappers.iter().filter_map(|name| environment.cargo(name));
+    if wrappers.any(|wrapper| !wrapper.is_empty()) {
+        let digest = Digests::default().of(&out.join(host.static_library(name)));
+        let digest = digest.unwrap_or_default();
+        environment.tell("rustc-check-cfg", "cfg(offload_library, values(any()))");
+        environment.tell("rustc-cfg", format_args!("offload_library=\"{digest}\""));
+    }
 }
 
 /// Returns the folder in which programs find a runtime, when they are linked and, as far as a build script can provide,

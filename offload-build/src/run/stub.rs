@@ -9,6 +9,7 @@ use crate::inputs::ir_scan;
 use crate::inputs::rust_scan;
 use crate::inputs::source_scan::{self, Scan};
 use crate::out_dir::{host_file, module_folder};
+use crate::run::link::tell_whole_library;
 use crate::run::system_compiler::SystemCompiler;
 use crate::run::unique::unique;
 use crate::steps::archive::write_library;
@@ -245,10 +246,7 @@ fn host_library(
     }
     let name = format!("{unique}_offload");
     archive(&objects, &out.join(host.static_library(&name)))?;
-    environment.tell(
-        "rustc-link-lib",
-        format_args!("static:+whole-archive={name}"),
-    );
+    tell_whole_library(environment, out, host, &name);
     environment.tell(
         "rustc-link-search",
         format_args!("native={}", out.display()),
