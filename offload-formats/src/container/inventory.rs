@@ -2,7 +2,7 @@
 //!
 //! | file | containers |
 //! |---|---|
-//! | ELF, COFF, PE, Mach-O | sections that start with a bundle, a CUDA fat binary, an offload binary or a GPU's ELF file; sections named `__CLANG_OFFLOAD_BUNDLE__…` |
+//! | ELF, COFF, PE, Mach-O | sections that start with a bundle, a CUDA fat binary, an offload binary or a GPU's ELF file; sections named `__CLANG_OFFLOAD_BUNDLE__…`; images anywhere in `.device_images` |
 //! | bundles, binary, text or compressed | the bundles |
 //! | CUDA fat binaries, offload binaries | the fat binaries, the offload binaries |
 //! | a code object, a cubin, PTX, SPIR-V, bitcode for a GPU | the file |

@@ -1,8 +1,10 @@
 use super::*;
 use crate::container::Standing;
 use crate::container::archive::{self, NewMember};
+use crate::container::data_object::{DataHost, DataObject};
 use crate::container::elf::Machine;
 use crate::container::embed::{Flavor, Host, elf_object, embed_bytes};
+use crate::container::large::ImagePlacement;
 use crate::container::macho::universal;
 use crate::container::test_objects::object_around;
 use crate::format::bundle::{self, BundleImage};
@@ -10,7 +12,7 @@ use crate::format::compressed_bundle;
 use crate::format::offload_binary::{
     self, BinaryImage, Method, NewBinaryEntry, OffloadBinaryVersion,
 };
-use crate::format::pieces;
+use crate::format::pieces::{self, Piece};
 use crate::names::{ImageKind, LlvmRelease, OffloadKind, Triple};
 use std::num::NonZeroU64;
 
@@ -167,6 +169,38 @@ fn finds_containers_in_sections_and_members() {
         (&[b"c.cubin".to_vec()][..], None)
     );
     assert_eq!(two.format, ContainerFormat::Image);
+}
+
+/// Modules with `container = "raw"`, of several crates in one program.
+#[test]
+fn finds_each_image_of_a_section_without_containers() {
+    let mut section = PTX.to_vec();
+    for image in [CUBIN, PTX, CUBIN] {
+        section.resize(section.len().next_multiple_of(4096), 0);
+        section.extend(image);
+    }
+    let object = |host, placement| {
+        let object = DataObject {
+            section: ".device_images",
+            placement,
+            alignment: 4096,
+            symbols: &[],
+        };
+        let content = [Piece::Bytes(section.clone())];
+        pieces::to_bytes(&object.to_pieces(host, &content).unwrap(), &[]).unwrap()
+    };
+    let elf = DataHost::Elf(Machine::X86_64);
+    for (host, placement) in [
+        (elf, ImagePlacement::Usual),
+        (elf, ImagePlacement::Large),
+        (DataHost::Coff, ImagePlacement::Usual),
+    ] {
+        let found = images(&object(host, placement));
+        let names: Vec<&str> = found.iter().map(|(name, ..)| &**name).collect();
+        let expected = ["compute_90a", "sm_90", "compute_90a", "sm_90"];
+        let expected = expected.map(|name| format!("nvptx64-nvidia-cuda {name}"));
+        assert_eq!(names, expected, "{host:?}");
+    }
 }
 
 #[test]

@@ -35,6 +35,9 @@ use crate::format::zip::{ZipFile, ZipMethod};
 /// Largest depth of archives in archives.
 const MAX_ARCHIVES: usize = 16;
 
+/// Section for images without a container, one after the other: `container = "raw"` of `offload-build`.
+const RAW_SECTION: &[u8] = b".device_images";
+
 /// Sections that have nothing but fat binaries.
 const FATBIN_SECTIONS: [&[u8]; 2] = [b".nv_fatbin", b"__nv_relfatbin"];
 
@@ -288,6 +291,8 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
                 for part in parts {
                     self.in_section(name, standing, Ok::<_, ElfError>(part));
                 }
+            } else if is_raw(name) {
+                self.in_middle(name, standing, elf.check(&section));
             } else if is_offloading || has_images() {
                 self.in_section(name, standing, elf.check(&section));
             } else if is_data(&section) {
@@ -325,7 +330,9 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
             if self.bundled_library(name, content.clone()) {
                 continue;
             }
-            if self.has_images(content) {
+            if is_raw(name) {
+                self.in_middle(name, standing, listing.check(&section));
+            } else if self.has_images(content) {
                 self.in_section(name, standing, listing.check(&section));
             } else if section.is_data() {
                 self.in_data(name, standing, listing.check(&section));
@@ -405,12 +412,22 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         content: Result<Range<u64>, E>,
     ) {
         if self.places == Places::Everywhere {
-            self.at_section(name, standing, |walker| {
-                if let Some(content) = walker.noted(content) {
-                    walker.middle(content);
-                }
-            });
+            self.in_middle(name, standing, content);
         }
+    }
+
+    /// Adds the images anywhere in a section.
+    fn in_middle<E: Error + Send + Sync + 'static>(
+        &mut self,
+        name: &[u8],
+        standing: Standing,
+        content: Result<Range<u64>, E>,
+    ) {
+        self.at_section(name, standing, |walker| {
+            if let Some(content) = walker.noted(content) {
+                walker.middle(content);
+            }
+        });
     }
 
     /// Calls `walk` with a section as the place of what it finds.
@@ -749,6 +766,11 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
 fn is_data(section: &ElfSection) -> bool {
     let is_code = section.flags & elf::SHF_EXECINSTR.0 != 0;
     section.section_type == elf::SHT_PROGBITS.0 && section.allocated() && !is_code
+}
+
+/// Tells whether a section named `name` has images without a container.
+fn is_raw(name: &[u8]) -> bool {
+    usual_name(name) == RAW_SECTION
 }
 
 /// Returns an image whose container states `target`; the image's own statement replaces missing fields.
