@@ -54,6 +54,11 @@ pub enum CheckError {
         /// Their names.
         names: Vec<String>,
     },
+    /// Variables of PTX whose initial values have addresses in shared memory.
+    SharedInPtx {
+        /// Names of the variables.
+        names: Vec<String>,
+    },
 }
 
 impl fmt::Display for CheckError {
@@ -78,11 +83,22 @@ impl fmt::Display for CheckError {
                     declared(names)
                 )
             }
+            Self::SharedInPtx { names } => {
+                let names = names.join(", ");
+                write!(
+                    f,
+                    "PTX initializes {names} with addresses in shared memory, which no driver loads\nhint: {SHARED_TABLE}"
+                )
+            }
         }
     }
 }
 
 impl std::error::Error for CheckError {}
+
+/// What to do about a table of addresses in shared memory.
+pub(crate) const SHARED_TABLE: &str = "clang makes a constant of a table of addresses in shared memory, such as `char *p[2] = {tile, tile + 16};`: \
+    assign to its elements, `p[0] = tile;`, or set `compiler = \"nvcc\"`";
 
 /// Returns a list of symbols, with the declarations of those that are mangled names.
 fn declared(symbols: &[String]) -> String {
@@ -192,9 +208,13 @@ pub(crate) fn check_ptx(
     if !missing.is_empty() {
         return Err(CheckError::Undefined { names: missing });
     }
-    match used.is_empty() {
+    if !used.is_empty() {
+        return Err(CheckError::UndefinedInPtx { names: used });
+    }
+    let names = kernels::initialized_with_shared_in_ptx(image).map_err(|error| not_ptx(&error))?;
+    match names.is_empty() {
         true => Ok(()),
-        false => Err(CheckError::UndefinedInPtx { names: used }),
+        false => Err(CheckError::SharedInPtx { names }),
     }
 }
 

@@ -377,7 +377,23 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
     assert!(error.contains("Parsing error near '%'"), "{error}");
     let hint = "\nhint: in an `asm` without operands a register has a single `%`\n";
     assert!(error.contains(hint), "{error}");
+    // ptxas refuses it, and so would the driver.
+    let source = "extern \"C\" __global__ void k(int n, char *out) {\n  extern __shared__ char tile[];\n  \
+        char *p[2] = {tile, tile + 16};\n  for (int i = 0; i < n; i++) out[i] = *p[(i + blockIdx.x) & 1];\n}\n";
+    package.put("kernels/k.cu", source);
+    let hint = "\nhint: clang makes a constant of a table of addresses in shared memory, such as `char *p[2] = {tile, tile + 16};`: \
+        assign to its elements, `p[0] = tile;`, or set `compiler = \"nvcc\"`";
+    let error = package.fails(&mut script);
+    assert!(
+        error.contains("used as initial value not in") && error.contains(hint),
+        "{error}"
+    );
     declare(&package, CUDA);
+    let error = package.fails(&mut script);
+    assert!(
+        error.contains("with addresses in shared memory") && error.contains(hint),
+        "{error}"
+    );
     let hint = "\nhint: nvcc accepts the type `T::Other` without the keyword: set `compiler = \"nvcc\"`, or write `typename T::Other`, \
         which both accept\n";
     for (template, message) in [

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_formats::container::kernels::{
-    ArgumentKind, Kernel, kernels, ptx_kernels, undefined_in_ptx,
+    ArgumentKind, Kernel, initialized_with_shared_in_ptx, kernels, ptx_kernels, undefined_in_ptx,
 };
 use offload_formats::format::pieces;
 use support::Random;
@@ -270,6 +270,44 @@ fn names_variables_that_ptxas_warns_of() {
     }
 }
 
+/// Shared memory has no address before a kernel runs.
+#[test]
+fn names_variables_that_ptxas_cannot_initialize() {
+    let Some(ptxas) = support::tool("cuda", &["ptxas"]) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let cubin = folder.path().join("k.cubin");
+    let shared = ".shared .align 4 .b8 tile[64];\n.extern .shared .align 1 .b8 more[];\n.global .b8 far[64];\n\
+                  .global .align 4 .b8 seven[4] = {7, 0, 0, 0};\n";
+    for (declared, expected) in [
+        (
+            ".global .align 8 .u64 p[2] = {generic(tile), generic(tile)+16};",
+            &["p"][..],
+        ),
+        (
+            ".global .align 8 .u64 p[2] = {generic(far), generic(more)};",
+            &["p"],
+        ),
+        (".const .align 8 .u64 p = generic(tile);", &["p"]),
+        (
+            ".global .align 8 .u64 p[2] = {generic(far), generic(far)+16};",
+            &[],
+        ),
+        (".global .align 8 .u64 tile_of[2] = {generic(far), 0};", &[]),
+        (".global .align 8 .u64 p;", &[]),
+    ] {
+        let text = head("7.8", "sm_80")
+            + shared
+            + declared
+            + "\n.visible .entry k() { .reg .b32 %r<2>; ld.shared.u32 %r1, [tile]; ret; }\n";
+        let theirs = assemble(&ptxas, "sm_80", &text, &cubin);
+        assert_eq!(theirs.is_ok(), expected.is_empty(), "{text}{theirs:?}");
+        let ours = initialized_with_shared_in_ptx(text.as_bytes()).unwrap();
+        assert_eq!(ours, expected, "{text}");
+    }
+}
+
 #[test]
 fn names_what_the_host_registers_and_ptx_lacks() {
     let text = head("7.8", "sm_80")
@@ -353,6 +391,7 @@ fn survives_every_truncation_and_every_single_byte_change() {
             let byte = std::mem::replace(&mut text[place], changed);
             let _ = ptx_kernels(&text);
             let _ = undefined_in_ptx(&text, &BTreeSet::new());
+            let _ = initialized_with_shared_in_ptx(&text);
             text[place] = byte;
         }
     }

@@ -1,5 +1,6 @@
 //! Hints for compiles that fail, and hints for device links with the same causes.
 
+use crate::check::SHARED_TABLE;
 use crate::steps::task::SymbolHints;
 use offload_build_core::compile::clang::MANAGED;
 use offload_build_core::declare::family::Family;
@@ -81,6 +82,15 @@ pub(crate) const ASM_WITHOUT_OPERANDS: (&str, &str) = (
     "Parsing error near '%'",
     "in an `asm` without operands a register has a single `%`",
 );
+
+/// ptxas's messages about a table of addresses in shared memory: of dynamic and of other variables.
+pub(crate) const SHARED_TABLES: [(&str, &str); 2] = [
+    (
+        "used as initial value not in .global or .const state space",
+        SHARED_TABLE,
+    ),
+    ("Invalid initial value expression", SHARED_TABLE),
+];
 
 /// The hint for a dependent type without the keyword.
 const TYPENAME: &str = "nvcc accepts the type `T::Other` without the keyword: set `compiler = \"nvcc\"`, or write `typename T::Other`, \

@@ -5,7 +5,7 @@ use crate::generate::SourceName;
 use crate::plan::code_options::CodeOptions;
 use crate::plan::compile_hints::{
     ASM_WITHOUT_OPERANDS, ATOMIC_OF_OLD_PTX, FENCE_OF_THREAD, LAUNCH_HINT, PARAMETER_SPACE,
-    PTX_VERSION, RUNTIME_HINT, UNKNOWN_TO_PTXAS, UNSUPPORTED_CALL, own_hint,
+    PTX_VERSION, RUNTIME_HINT, SHARED_TABLES, UNKNOWN_TO_PTXAS, UNSUPPORTED_CALL, own_hint,
 };
 use crate::plan::context::Context;
 use crate::steps::task::finish::Finish;
@@ -288,6 +288,8 @@ impl Context<'_> {
                 (Language::Cuda, _) => &[
                     ("__cudaCDP2", LAUNCH_HINT),
                     ASM_WITHOUT_OPERANDS,
+                    SHARED_TABLES[0],
+                    SHARED_TABLES[1],
                     PTX_VERSION,
                     PARAMETER_SPACE,
                     UNKNOWN_TO_PTXAS,

@@ -126,6 +126,23 @@ pub fn undefined_in_ptx(text: &[u8], names: &BTreeSet<String>) -> Result<Vec<Str
     Ok(missing.map(str::to_owned).collect())
 }
 
+/// Lists the variables of PTX whose initial values have addresses in shared memory. No driver loads such PTX: there is no address
+/// before a kernel runs. clang 19 and 22 write it for a table of such addresses in a kernel, `char *p[2] = {tile, tile + 16};`.
+///
+/// # Errors
+///
+/// Fails as [`ptx_kernels`] does.
+pub fn initialized_with_shared_in_ptx(text: &[u8]) -> Result<Vec<String>, KernelError> {
+    let text = stripped(text);
+    // Only then is there such a value; most texts need not be read again.
+    if !text.contains("generic(") {
+        return Ok(Vec::new());
+    }
+    let text = ptx::PtxText::parse(&text)?;
+    let names = text.initialized_with_shared().into_iter();
+    Ok(names.map(str::to_owned).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

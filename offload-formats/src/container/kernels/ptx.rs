@@ -65,6 +65,8 @@ pub(super) struct PtxText<'t> {
     shared: Vec<Variable>,
     /// Names of variables in the device's memory.
     variables: BTreeSet<&'t str>,
+    /// The name of such a variable, and a name in its initial value.
+    initial: Vec<(&'t str, &'t str)>,
 }
 
 /// A function's body.
@@ -108,7 +110,11 @@ impl<'t> PtxText<'t> {
                 ".global" | ".const" if linkage == ".extern" => {
                     found.external.extend(named(&mut tokens));
                 }
-                ".global" | ".const" => found.variables.extend(named(&mut tokens)),
+                ".global" | ".const" => {
+                    let name = named(&mut tokens);
+                    found.variables.extend(name);
+                    found.initial_value(name.unwrap_or_default(), &mut tokens);
+                }
                 // Debug information.
                 "{" => {
                     body(&mut tokens)?;
@@ -170,6 +176,23 @@ impl<'t> PtxText<'t> {
             !is_here && bodies.iter().any(|body| body.words.contains(name))
         };
         self.external.iter().copied().filter(is_missing).collect()
+    }
+
+    /// Lists the variables whose initial values have addresses in shared memory.
+    pub(super) fn initialized_with_shared(&self) -> BTreeSet<&str> {
+        let is_shared = |name: &str| self.shared.iter().any(|variable| variable.name == name);
+        let initial = self.initial.iter();
+        let wrong = initial.filter(|(_, word)| is_shared(word));
+        wrong.map(|(variable, _)| *variable).collect()
+    }
+
+    /// Reads the declaration of a variable from its name on.
+    fn initial_value(&mut self, variable: &'t str, tokens: &mut Peekable<Tokens<'t>>) {
+        let words = tokens.take_while(|token| *token != ";");
+        let words = words.filter(|token| token.starts_with(is_of_word));
+        let is_name = |word: &&str| !word.starts_with(|char: char| char.is_ascii_digit());
+        let names = words.filter(is_name).filter(|word| *word != "generic");
+        self.initial.extend(names.map(|word| (variable, word)));
     }
 
     /// Lists the shared variables of a function and its callees.
