@@ -195,6 +195,7 @@ impl Context<'_> {
             finish: Finish::None,
             environment: self.variables.to_owned(),
             hints: SymbolHints::default(),
+            order_loss: None,
         }
     }
 

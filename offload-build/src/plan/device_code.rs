@@ -268,7 +268,7 @@ impl Context<'_> {
             for unit in units {
                 unit.images.push((target.clone(), output.clone()));
             }
-            return (vec![made], vec![(0, DeviceInput::Bitcode(output))]);
+            return (vec![step(made)], vec![(0, DeviceInput::Bitcode(output))]);
         }
         let family = self.compiler.family;
         let is_machine_code = self.makes_machine_code(module);

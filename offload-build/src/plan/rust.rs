@@ -2,9 +2,9 @@
 
 use crate::plan::context::Context;
 use crate::plan::stages::{Stage, step};
-use crate::steps::atomic_orders::{OrderLoss, OrderedTask};
+use crate::steps::atomic_orders::OrderLoss;
 use crate::steps::kernel_functions::{FunctionFiles, KernelFunctions};
-use crate::steps::shared::SharedStep;
+use crate::steps::planned::{Execution, PlannedStep};
 use crate::steps::step::Step;
 use crate::steps::task::{SymbolHints, Task};
 use crate::steps::text_file::TextFile;
@@ -20,7 +20,6 @@ use offload_build_core::installed::rustc::Rustc;
 use offload_formats::md5::{self, Md5};
 use offload_formats::names::Triple;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Hints for what rustc says of a crate of kernels.
 const HINTS: &[(&str, &str)] = &[
@@ -95,7 +94,7 @@ impl Context<'_> {
         target: &Target,
         output: &Path,
         stages: &mut RustStages,
-    ) -> Arc<dyn Step> {
+    ) -> Task {
         let sysroot = self.sysroot_of(rustc, &target.triple);
         let lists = self.sysroot(&sysroot, stages);
         let bitcode = output.with_extension("rust.bc");
@@ -149,16 +148,13 @@ impl Context<'_> {
             files,
             attributes,
         }));
-        let task = Task {
+        Task {
             title: format!("{} for {}", self.shown(&kernels.source), target.written),
             commands,
             inputs,
             hints: self.symbol_hints(module, target),
+            order_loss: self.order_loss(target),
             ..self.task(output)
-        };
-        match self.order_loss(target) {
-            Some(loss) => step(OrderedTask { task, loss }),
-            None => step(task),
         }
     }
 
@@ -194,14 +190,12 @@ impl Context<'_> {
     }
 
     /// Makes a step of what packages share.
-    fn shared_step(&self, step_of: impl Step + 'static, output: &Path) -> Arc<dyn Step> {
-        match self.shared {
-            None => step(step_of),
-            Some(_) => step(SharedStep {
-                step: step_of,
-                output: output.to_owned(),
-            }),
+    fn shared_step(&self, step_of: impl Step + 'static, output: &Path) -> PlannedStep {
+        let mut planned = step(step_of);
+        if self.shared.is_some() {
+            planned.execution = Execution::Locked(output.to_owned());
         }
+        planned
     }
 
     /// Plans the sysroot, once for all targets of a triple; returns files that change with it.

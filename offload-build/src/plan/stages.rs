@@ -1,6 +1,6 @@
 //! Plan of a build, as a value: printed for a dry run, executed by `run`.
 
-use crate::steps::keyed::KeyedStep;
+use crate::steps::planned::{Execution, PlannedStep};
 use crate::steps::step::Step;
 use offload_build_core::declare::skipped::Skipped;
 use offload_build_core::process::command::Command;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Steps that do not wait for each other.
-pub(crate) type Stage = Vec<Arc<dyn Step>>;
+pub(crate) type Stage = Vec<PlannedStep>;
 
 /// The steps of a build, in stages: the steps of one stage do not wait for each other.
 #[derive(Clone, Debug, Default)]
@@ -20,13 +20,19 @@ pub struct Plan {
 }
 
 /// Returns `step` as one of a stage.
-pub(crate) fn step(step: impl Step + 'static) -> Arc<dyn Step> {
-    Arc::new(step)
+pub(crate) fn step(step: impl Step + 'static) -> PlannedStep {
+    PlannedStep {
+        step: Arc::new(step),
+        execution: Execution::Always,
+    }
 }
 
 /// Returns `step` as one of a stage, which is executed only when something has changed.
-pub(crate) fn keyed(step: impl Step + 'static) -> Arc<dyn Step> {
-    Arc::new(KeyedStep(step))
+pub(crate) fn keyed(step: impl Step + 'static) -> PlannedStep {
+    PlannedStep {
+        step: Arc::new(step),
+        execution: Execution::Keyed,
+    }
 }
 
 impl Plan {
@@ -45,7 +51,7 @@ impl Plan {
     }
 
     fn steps(&self) -> impl Iterator<Item = &dyn Step> {
-        self.stages.iter().flatten().map(|step| &**step)
+        self.stages.iter().flatten().map(|planned| &*planned.step)
     }
 }
 

@@ -4,13 +4,13 @@ use crate::messages;
 use crate::plan::Plan;
 use crate::run::progress::Progress;
 use crate::steps::digests::Digests;
-use crate::steps::step::{Made, Step};
+use crate::steps::planned::PlannedStep;
+use crate::steps::step::Made;
 use offload_build_core::error::Error;
 use offload_build_core::process::jobserver::Jobs;
 use offload_build_core::process::parent::Parent;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -43,21 +43,21 @@ pub(crate) fn execute(
     for stage in &plan.stages {
         debug_assert_eq!(written_twice(stage), None, "steps of a stage run at once");
         let failed = AtomicUsize::new(0);
-        let results = jobs.run(stage.iter().collect(), |step: &Arc<dyn Step>| {
+        let results = jobs.run(stage.iter().collect(), |planned: &PlannedStep| {
             if failed.load(Ordering::Relaxed) >= MOST_FAILURES || cargo.has_ended() {
                 return None;
             }
             let started = Instant::now();
-            let result = step.execute(digests);
+            let result = planned.execute(digests);
             if result.is_err() {
                 failed.fetch_add(1, Ordering::Relaxed);
             }
-            progress.finished(&**step, started.elapsed(), &result);
+            progress.finished(&*planned.step, started.elapsed(), &result);
             Some(result)
         });
         let left = results.iter().filter(|result| result.is_none()).count();
         let mut failures = Vec::new();
-        for (step, result) in stage.iter().zip(results) {
+        for (PlannedStep { step, .. }, result) in stage.iter().zip(results) {
             let Some(result) = result else {
                 continue;
             };
@@ -90,8 +90,10 @@ pub(crate) fn ended_before() -> Error {
 }
 
 /// Returns a file that two steps of the stage write.
-fn written_twice(stage: &[Arc<dyn Step>]) -> Option<PathBuf> {
+fn written_twice(stage: &[PlannedStep]) -> Option<PathBuf> {
     let mut written = BTreeSet::new();
-    let mut outputs = stage.iter().flat_map(|step| step.made(Vec::new()).outputs);
+    let mut outputs = stage
+        .iter()
+        .flat_map(|planned| planned.step.made(Vec::new()).outputs);
     outputs.find(|output| !written.insert(output.clone()))
 }

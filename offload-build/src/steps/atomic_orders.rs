@@ -3,17 +3,12 @@
 //! It checks the bitcode from which code is generated, not that of rustc: without optimization, an operation of `core` contains one for
 //! each order, and LLVM makes `or` of others that change nothing, such as `fetch_add(0)`.
 
-use crate::messages::Failure;
-use crate::steps::digests::Digests;
-use crate::steps::step::{Done, Made, Step};
-use crate::steps::task::Task;
 use offload_build_core::error::{self, Error};
-use offload_build_core::process::command::Command;
 use offload_formats::escape::terminal;
 use offload_formats::format::bitcode::{self, AtomicKind, OrderingAtomic};
 use std::fmt;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The first LLVM that keeps the order of atomic read-modify-write operations for NVIDIA GPUs (llvm/llvm-project#179553).
 const KEEPS_ORDER: u32 = 23;
@@ -51,6 +46,32 @@ impl OrderLoss {
             (Self::Processor, _) => true,
         }
     }
+
+    /// Fails if the bitcode in a file has operations that lose the order that is asked for.
+    pub(crate) fn check(self, path: &Path) -> Result<(), Error> {
+        let bytes = fs::read(path).map_err(error::io(path))?;
+        let range = 0..bytes.len() as u64;
+        let is_lost = |atomic| self.applies_to(atomic);
+        let functions = bitcode::functions_with_ordering_atomics(&bytes[..], range, is_lost)
+            .map_err(|problem| Error::new(format_args!("{}: {problem}", path.display())))?;
+        if functions.is_empty() {
+            return Ok(());
+        }
+        let names = functions
+            .iter()
+            .map(|name| format!("`{}`", terminal(*name)));
+        let remedy = match self {
+            OrderLoss::Release(_) => format!("install clang {KEEPS_ORDER} or newer"),
+            OrderLoss::Processor => format!("leave out targets before `sm_{HAS_ORDERS}`"),
+        };
+        Err(Error::new(format_args!(
+            "{}, but another order is asked for in {}\n\
+             hint: write `fence(Release)` before a `Relaxed` operation and `fence(Acquire)` after it, for `SeqCst` \
+             `fence(SeqCst)` (`core::sync::atomic::fence`), or {remedy}",
+            self,
+            names.collect::<Vec<_>>().join(", "),
+        )))
+    }
 }
 
 impl fmt::Display for OrderLoss {
@@ -66,72 +87,6 @@ impl fmt::Display for OrderLoss {
                 "LLVM makes `compare_exchange`, `fetch_add`, `swap` and similar operations relaxed for NVIDIA GPUs before `sm_{HAS_ORDERS}`"
             ),
         }
-    }
-}
-
-/// A task that makes bitcode, whose operations must keep their order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OrderedTask {
-    pub(crate) task: Task,
-    pub(crate) loss: OrderLoss,
-}
-
-impl OrderedTask {
-    fn check(&self, path: &Path) -> Result<(), Error> {
-        let bytes = fs::read(path).map_err(error::io(path))?;
-        let range = 0..bytes.len() as u64;
-        let is_lost = |atomic| self.loss.applies_to(atomic);
-        let functions = bitcode::functions_with_ordering_atomics(&bytes[..], range, is_lost)
-            .map_err(|problem| Error::new(format_args!("{}: {problem}", path.display())))?;
-        if functions.is_empty() {
-            return Ok(());
-        }
-        let names = functions
-            .iter()
-            .map(|name| format!("`{}`", terminal(*name)));
-        let remedy = match self.loss {
-            OrderLoss::Release(_) => format!("install clang {KEEPS_ORDER} or newer"),
-            OrderLoss::Processor => format!("leave out targets before `sm_{HAS_ORDERS}`"),
-        };
-        Err(Error::new(format_args!(
-            "{}, but another order is asked for in {}\n\
-             hint: write `fence(Release)` before a `Relaxed` operation and `fence(Acquire)` after it, for `SeqCst` \
-             `fence(SeqCst)` (`core::sync::atomic::fence`), or {remedy}",
-            self.loss,
-            names.collect::<Vec<_>>().join(", "),
-        )))
-    }
-}
-
-impl Step for OrderedTask {
-    fn title(&self) -> String {
-        self.task.title()
-    }
-
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.task.show(f)
-    }
-
-    fn folder(&self) -> Option<&Path> {
-        self.task.folder()
-    }
-
-    fn commands(&self) -> &[Command] {
-        self.task.commands()
-    }
-
-    fn inner_programs(&self) -> &[PathBuf] {
-        self.task.inner_programs()
-    }
-
-    fn execute(&self, digests: &Digests) -> Result<Done, Failure> {
-        let done = self.task.execute(digests)?;
-        self.check(&self.task.output)?;
-        Ok(done)
-    }
-
-    fn made(&self, reads: Vec<PathBuf>) -> Made {
-        self.task.made(reads)
     }
 }
 

@@ -9,15 +9,44 @@ use crate::steps::key::{KeyFiles, is_older};
 use crate::steps::step::{Done, Made, Step};
 use offload_build_core::error;
 use offload_build_core::files;
-use offload_build_core::process::command::Command;
 use offload_formats::md5::{self, Md5};
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// A step with a key. All that decides its outputs is in its value, or in the inputs that [`Step::made`] names.
-#[derive(Debug)]
-pub(crate) struct KeyedStep<S>(pub(crate) S);
+/// Executes a step only when something has changed. All that decides its outputs is in its value, or in the inputs that
+/// [`Step::made`] names.
+pub(crate) fn execute(step: &dyn Step, digests: &Digests) -> Result<Done, Failure> {
+    let key = KeyedFiles::of(step).zip(recipe(step));
+    let Some((key, recipe)) = key else {
+        return step.execute(digests);
+    };
+    if let Some(messages) = key.fresh(&recipe, digests) {
+        return Ok(Done {
+            fresh: true,
+            messages,
+            ..Done::default()
+        });
+    }
+    for path in [&key.key.key, &key.key.messages] {
+        files::remove(path).map_err(error::io(path))?;
+    }
+    key.outputs.iter().for_each(|path| digests.forget(path));
+    // The key has the inputs as they were before. One that changed meanwhile may be the one that was read, or not.
+    let started = SystemTime::now();
+    let inputs = key.inputs.iter();
+    inputs.for_each(|path| drop(digests.of_now(path)));
+    let done = step.execute(digests)?;
+    let mut inputs = key.inputs.iter();
+    let lines = match inputs.all(|path| is_older(path, started)) {
+        true => key.lines(digests),
+        false => None,
+    };
+    key.key.keep_messages(&done.messages)?;
+    if let Some(lines) = lines {
+        key.key.write(&recipe, &lines)?;
+    }
+    Ok(done)
+}
 
 /// Files that a step writes and reads.
 struct KeyedFiles {
@@ -27,7 +56,7 @@ struct KeyedFiles {
 }
 
 impl KeyedFiles {
-    fn of(step: &impl Step) -> Option<Self> {
+    fn of(step: &dyn Step) -> Option<Self> {
         let Made {
             outputs, inputs, ..
         } = step.made(Vec::new());
@@ -60,82 +89,18 @@ impl KeyedFiles {
     }
 }
 
-impl<S: Step> KeyedStep<S> {
-    /// Returns a digest of how the outputs are made: the step, and the program that does it, which is this one and too large to be
-    /// read.
-    fn recipe(&self) -> Option<String> {
-        let program = files::identity(&std::env::current_exe().ok()?);
-        let text = format!("{program}\0{:?}", self.0);
-        Some(md5::hex(&Md5::digest(text)))
-    }
-}
-
-impl<S: Step> Step for KeyedStep<S> {
-    fn title(&self) -> String {
-        self.0.title()
-    }
-
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.show(f)
-    }
-
-    fn folder(&self) -> Option<&Path> {
-        self.0.folder()
-    }
-
-    fn commands(&self) -> &[Command] {
-        self.0.commands()
-    }
-
-    fn inner_programs(&self) -> &[PathBuf] {
-        self.0.inner_programs()
-    }
-
-    fn artifact(&self) -> Option<&Path> {
-        self.0.artifact()
-    }
-
-    fn execute(&self, digests: &Digests) -> Result<Done, Failure> {
-        let key = KeyedFiles::of(&self.0).zip(self.recipe());
-        let Some((key, recipe)) = key else {
-            return self.0.execute(digests);
-        };
-        if let Some(messages) = key.fresh(&recipe, digests) {
-            return Ok(Done {
-                fresh: true,
-                messages,
-                ..Done::default()
-            });
-        }
-        for path in [&key.key.key, &key.key.messages] {
-            files::remove(path).map_err(error::io(path))?;
-        }
-        key.outputs.iter().for_each(|path| digests.forget(path));
-        // The key has the inputs as they were before. One that changed meanwhile may be the one that was read, or not.
-        let started = SystemTime::now();
-        let inputs = key.inputs.iter();
-        inputs.for_each(|path| drop(digests.of_now(path)));
-        let done = self.0.execute(digests)?;
-        let mut inputs = key.inputs.iter();
-        let lines = match inputs.all(|path| is_older(path, started)) {
-            true => key.lines(digests),
-            false => None,
-        };
-        key.key.keep_messages(&done.messages)?;
-        if let Some(lines) = lines {
-            key.key.write(&recipe, &lines)?;
-        }
-        Ok(done)
-    }
-
-    fn made(&self, reads: Vec<PathBuf>) -> Made {
-        self.0.made(reads)
-    }
+/// Returns a digest of how the outputs are made: the step, and the program that does it, which is this one and too large to be
+/// read.
+fn recipe(step: &dyn Step) -> Option<String> {
+    let program = files::identity(&std::env::current_exe().ok()?);
+    let text = format!("{program}\0{step:?}");
+    Some(md5::hex(&Md5::digest(text)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fmt;
     use std::fs;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -203,13 +168,13 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         let count = Count::default();
         let build = |suffix: &'static str| {
-            let step = KeyedStep(Copy {
+            let step = Copy {
                 suffix,
                 folder: folder.path().to_owned(),
                 count: count.clone(),
-            });
+            };
             let digests = Digests::kept_in(at("digests.txt"));
-            let done = step.execute(&digests);
+            let done = super::execute(&step, &digests);
             digests.keep().unwrap();
             let messages = done.map(|done| done.messages).ok();
             (count.0.swap(0, Ordering::Relaxed), messages)

@@ -23,6 +23,7 @@ mod temporary_names;
 pub(crate) use crate::steps::task::hints::SymbolHints;
 
 use crate::messages::Failure;
+use crate::steps::atomic_orders::OrderLoss;
 use crate::steps::digests::{Digests, hex};
 use crate::steps::key::{KeyFiles, is_older};
 use crate::steps::step::{Done, Made, Step};
@@ -70,6 +71,8 @@ pub(crate) struct Task {
     pub environment: String,
     /// Hints if a command fails because of symbols.
     pub hints: SymbolHints,
+    /// Why atomic operations in the output, bitcode, lose their order.
+    pub order_loss: Option<OrderLoss>,
 }
 
 impl Task {
@@ -418,7 +421,11 @@ impl Step for Task {
     }
 
     fn execute(&self, digests: &Digests) -> Result<Done, Failure> {
-        self.run(digests)
+        let done = self.run(digests)?;
+        if let Some(loss) = self.order_loss {
+            loss.check(&self.output)?;
+        }
+        Ok(done)
     }
 }
 

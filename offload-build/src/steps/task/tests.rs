@@ -42,6 +42,7 @@ impl Bench {
             finish: Finish::None,
             environment: String::new(),
             hints: SymbolHints::default(),
+            order_loss: None,
         }
     }
 
