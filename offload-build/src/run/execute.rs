@@ -63,7 +63,9 @@ pub(crate) fn execute(
             };
             match result {
                 Ok(done) => {
-                    outcome.made.push(step.made(done.reads));
+                    let mut made = step.made();
+                    made.inputs.extend(done.reads);
+                    outcome.made.push(made);
                     outcome.variables.extend(done.variables);
                     let mut new = messages::diagnostics(&done.messages);
                     new.retain(|text| seen.insert(messages::identity(text)));
@@ -92,8 +94,6 @@ pub(crate) fn ended_before() -> Error {
 /// Returns a file that two steps of the stage write.
 fn written_twice(stage: &[PlannedStep]) -> Option<PathBuf> {
     let mut written = BTreeSet::new();
-    let mut outputs = stage
-        .iter()
-        .flat_map(|planned| planned.step.made(Vec::new()).outputs);
+    let mut outputs = stage.iter().flat_map(|planned| planned.step.made().outputs);
     outputs.find(|output| !written.insert(output.clone()))
 }

@@ -261,10 +261,8 @@ impl<'a> Run<'a> {
             .unwrap_or(1);
         let jobs = Jobs::new(environment.cargo("CARGO_MAKEFLAGS").as_deref(), count);
         let steps = built.plan.stages.iter().flatten();
-        let steps = steps
-            .filter(|planned| !planned.step.commands().is_empty())
-            .count();
-        let progress = Progress::new(environment, &module.name, steps);
+        let steps = steps.filter(|planned| !planned.step.commands().is_empty());
+        let progress = Progress::new(environment, &module.name, steps.count());
         let folder = module_folder(&self.out, &module.name);
         let outcome = execute(&built.plan, &jobs, &progress, digests, self.cargo);
         let outcome = outcome.map_err(|error| {

@@ -66,7 +66,7 @@ impl Step for Archive {
         Ok(self.run()?)
     }
 
-    fn made(&self, _reads: Vec<PathBuf>) -> Made {
+    fn made(&self) -> Made {
         Made::in_process(
             self.title(),
             vec![self.library.clone()],

@@ -169,7 +169,7 @@ impl Step for Artifact {
         Ok(self.run()?)
     }
 
-    fn made(&self, _reads: Vec<PathBuf>) -> Made {
+    fn made(&self) -> Made {
         Made::in_process(self.title(), vec![self.library.clone()], self.inputs())
     }
 }

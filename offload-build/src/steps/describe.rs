@@ -244,7 +244,7 @@ impl Step for Description {
         Ok(self.run()?)
     }
 
-    fn made(&self, _reads: Vec<PathBuf>) -> Made {
+    fn made(&self) -> Made {
         let mut inputs: Vec<PathBuf> = self.parts.iter().flat_map(DescribedPart::inputs).collect();
         inputs.dedup();
         Made::in_process(

@@ -42,10 +42,7 @@ impl Extraction {
             };
             written.map_err(error::io(path))?;
         }
-        Ok(Done {
-            reads: vec![self.library.clone()],
-            ..Done::default()
-        })
+        Ok(Done::default())
     }
 }
 
@@ -67,7 +64,7 @@ impl Step for Extraction {
         Ok(self.run()?)
     }
 
-    fn made(&self, _reads: Vec<PathBuf>) -> Made {
+    fn made(&self) -> Made {
         Made::in_process(
             self.title(),
             self.files.iter().map(|(_, path)| path.clone()).collect(),

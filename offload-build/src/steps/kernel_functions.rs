@@ -193,7 +193,7 @@ impl Step for KernelFunctions {
         Ok(Done::default())
     }
 
-    fn made(&self, _reads: Vec<PathBuf>) -> Made {
+    fn made(&self) -> Made {
         let outputs = self.outputs().into_iter().map(Path::to_owned).collect();
         Made::in_process(self.title(), outputs, vec![self.bitcode.clone()])
     }

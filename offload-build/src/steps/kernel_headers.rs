@@ -103,7 +103,7 @@ impl Step for KernelHeaders {
         Ok(Done::default())
     }
 
-    fn made(&self, _reads: Vec<PathBuf>) -> Made {
+    fn made(&self) -> Made {
         let outputs = self.outputs().map(|(path, _)| path).collect();
         Made::in_process(self.title(), outputs, Vec::new())
     }

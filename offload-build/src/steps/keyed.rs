@@ -59,7 +59,7 @@ impl KeyedFiles {
     fn of(step: &dyn Step) -> Option<Self> {
         let Made {
             outputs, inputs, ..
-        } = step.made(Vec::new());
+        } = step.made();
         Some(Self {
             key: KeyFiles::of(outputs.first()?),
             outputs,
@@ -152,7 +152,7 @@ mod tests {
             Ok(Done::with_warning((text == "warns").then_some(text)))
         }
 
-        fn made(&self, _: Vec<PathBuf>) -> Made {
+        fn made(&self) -> Made {
             let at = |name: &str| self.folder.join(name);
             Made::in_process(
                 String::new(),

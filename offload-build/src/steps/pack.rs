@@ -227,7 +227,7 @@ impl Step for Packing {
         Ok(self.run()?)
     }
 
-    fn made(&self, _reads: Vec<PathBuf>) -> Made {
+    fn made(&self) -> Made {
         let containers = self.containers.iter();
         let outputs = containers.map(|container| container.output.clone());
         let inputs = self.containers.iter();
@@ -270,7 +270,7 @@ impl Step for ContainerFile {
         Ok(Done::with_warning(packed.warning))
     }
 
-    fn made(&self, _reads: Vec<PathBuf>) -> Made {
+    fn made(&self) -> Made {
         Made::in_process(
             self.title(),
             vec![self.output.clone()],

@@ -253,7 +253,7 @@ impl Step for Registration {
         Ok(self.run()?)
     }
 
-    fn made(&self, _reads: Vec<PathBuf>) -> Made {
+    fn made(&self) -> Made {
         Made::in_process(
             self.title(),
             vec![self.output.clone(), self.host_file.clone()],

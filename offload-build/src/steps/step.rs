@@ -38,8 +38,8 @@ pub(crate) trait Step: fmt::Debug + Send + Sync {
     /// Does it, unless its outputs are up to date.
     fn execute(&self, digests: &Digests) -> Result<Done, Failure>;
 
-    /// Returns what it made; `reads` are the files that its programs read.
-    fn made(&self, reads: Vec<PathBuf>) -> Made;
+    /// Returns what it makes, with the files that it reads; those that its programs read are in [`Done`].
+    fn made(&self) -> Made;
 }
 
 /// Result of an executed step.
@@ -49,7 +49,7 @@ pub(crate) struct Done {
     pub fresh: bool,
     /// Warnings: what the commands wrote on standard error, now or when the output was made.
     pub messages: String,
-    /// Every file that the output depends on.
+    /// Every file that its programs read.
     pub reads: Vec<PathBuf>,
     /// Names of variables on which the output depends, but for those that the plan read.
     pub variables: BTreeSet<String>,

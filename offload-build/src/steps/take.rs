@@ -53,7 +53,7 @@ impl Step for Take {
         Ok(self.run()?)
     }
 
-    fn made(&self, _reads: Vec<PathBuf>) -> Made {
+    fn made(&self) -> Made {
         Made::in_process(
             self.title(),
             vec![self.output.clone()],

@@ -35,7 +35,7 @@ impl Step for TextFile {
         Ok(Done::default())
     }
 
-    fn made(&self, _reads: Vec<PathBuf>) -> Made {
+    fn made(&self) -> Made {
         Made::in_process(self.title(), vec![self.path.clone()], Vec::new())
     }
 }

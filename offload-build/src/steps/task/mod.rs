@@ -413,10 +413,10 @@ impl Step for Task {
         &self.inner_programs
     }
 
-    fn made(&self, reads: Vec<PathBuf>) -> Made {
+    fn made(&self) -> Made {
         Made {
             commands: self.started().iter().map(ToString::to_string).collect(),
-            ..Made::in_process(self.title(), vec![self.output.clone()], reads)
+            ..Made::in_process(self.title(), vec![self.output.clone()], Vec::new())
         }
     }
 
