@@ -3,8 +3,10 @@
 
 use crate::error::Error;
 use std::cell::RefCell;
+use std::error::Error as StdError;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -78,6 +80,16 @@ impl Readable {
     /// Returns its bytes, as parsers read them.
     pub fn data(&self) -> &ReadCache {
         &self.cache
+    }
+
+    /// Returns what `parser` finds in it. Errors name the file.
+    pub fn parse<'s, T, E: Into<Box<dyn StdError + Send + Sync>>>(
+        &'s self,
+        parser: impl FnOnce(&'s ReadCache, Range<u64>) -> Result<T, E>,
+    ) -> Result<T, Error> {
+        let parsed = parser(self.data(), 0..self.size);
+        self.check()?;
+        parsed.map_err(|problem| Error::because(self.path.display(), problem))
     }
 
     /// Fails if the system did not let a part of it be read.

@@ -12,7 +12,7 @@ use crate::out_dir::{host_file, module_folder};
 use crate::run::link::tell_whole_library;
 use crate::run::system_compiler::SystemCompiler;
 use crate::run::unique::unique;
-use crate::steps::archive::write_library;
+use crate::steps::archive::{NewMember, index_of, write_library};
 use crate::steps::task::depfile;
 use offload_build_core::declare::language::{ImageSources, Language};
 use offload_build_core::declare::module::Module;
@@ -285,12 +285,17 @@ fn aborting(module: &str, functions: &BTreeSet<String>, host: &Host) -> String {
     text
 }
 
-fn archive(objects: &[PathBuf], library: &Path) -> Result<(), Error> {
-    let mut read = Vec::new();
-    for path in objects {
-        let object = Readable::open(path)?;
+fn archive(paths: &[PathBuf], library: &Path) -> Result<(), Error> {
+    let objects = paths.iter().map(|path| Readable::open(path));
+    let objects: Vec<Readable> = objects.collect::<Result<_, _>>()?;
+    let members = paths.iter().zip(&objects).map(|(path, object)| {
         let name = path.file_name().expect("a file that was read has a name");
-        read.push((name.to_string_lossy().into_owned(), &**path, object.all()));
-    }
-    write_library(library, &read)
+        NewMember {
+            name: name.to_string_lossy().into_owned(),
+            files: vec![path.clone()],
+            pieces: object.all(),
+        }
+    });
+    let index = index_of(&objects);
+    write_library(library, &members.collect::<Vec<_>>(), index)
 }

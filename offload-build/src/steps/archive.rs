@@ -12,7 +12,7 @@ use offload_build_core::readable::Readable;
 use offload_formats::container::archive::{self, Index, MemberPlan};
 use offload_formats::container::definitions;
 use offload_formats::format::magic::Magic;
-use offload_formats::format::pieces::Piece;
+use offload_formats::format::pieces::{self, Piece};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -37,16 +37,18 @@ impl Archive {
             Some(own) => own.apply(&objects)?,
             None => objects.iter().map(Readable::all).collect(),
         };
+        let index = index_of(&objects);
         objects.iter().try_for_each(Readable::check)?;
         let members = self.objects.iter().zip(contents).enumerate();
-        let members = members.map(|(number, (path, content))| {
-            let name = match number {
+        let members = members.map(|(number, (path, pieces))| NewMember {
+            name: match number {
                 0 => format!("{}.o", self.name),
                 _ => format!("{}.{number}.o", self.name),
-            };
-            (name, path.as_path(), content)
+            },
+            files: vec![path.clone()],
+            pieces,
         });
-        write_library(&self.library, &members.collect::<Vec<_>>())?;
+        write_library(&self.library, &members.collect::<Vec<_>>(), index)?;
         Ok(Done::default())
     }
 }
@@ -75,32 +77,28 @@ impl Step for Archive {
     }
 }
 
-/// Writes a static library of `objects`. Each has the member's name, the path of an object, and the member's pieces, which
-/// copy the object as input 0.
+/// A member of a new static library.
+pub(crate) struct NewMember {
+    pub(crate) name: String,
+    /// Files that the pieces copy. Errors name the first.
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) pieces: Vec<Piece>,
+}
+
+/// Writes a static library.
 pub(crate) fn write_library(
     library: &Path,
-    objects: &[(String, &Path, Vec<Piece>)],
+    members: &[NewMember],
+    index: Index,
 ) -> Result<(), Error> {
-    let mut members = Vec::new();
-    for (input, (name, path, pieces)) in objects.iter().enumerate() {
-        let object = Readable::edited(path, pieces.clone())?;
-        let mut content = pieces.clone();
-        for piece in &mut content {
-            if let Piece::Copy { input: of, .. } = piece {
-                *of = input;
-            }
-        }
-        members.push((name, object, content));
-    }
+    let open = |member: &NewMember| Readable::edited_of(&member.files, member.pieces.clone());
+    let contents: Vec<Readable> = members.iter().map(open).collect::<Result<_, _>>()?;
+    let mut inputs: Vec<&PathBuf> = Vec::new();
     let mut plans = Vec::new();
-    let magic = |object: &Readable| Magic::at(object.data(), 0..object.size());
-    let index = Index::of(members.iter().map(|(_, object, _)| magic(object)));
-    for (name, object, content) in &members {
-        let range = 0..object.size();
-        let symbols = definitions(object.data(), range);
-        object.check()?;
-        let symbols = symbols.map_err(|error| Error::because(object.path().display(), error))?;
-        plans.push((name, content, symbols));
+    for (member, content) in members.iter().zip(&contents) {
+        let pieces = pieces::renumbered(member.pieces.clone(), |input| inputs.len() + input);
+        plans.push((&member.name, pieces, content.parse(definitions)?));
+        inputs.extend(&member.files);
     }
     let plans = plans.iter().map(|(name, content, symbols)| MemberPlan {
         name,
@@ -109,6 +107,11 @@ pub(crate) fn write_library(
     });
     let wrong = |problem| Error::because(library.display(), problem);
     let layout = archive::layout(&plans.collect::<Vec<_>>(), index).map_err(wrong)?;
-    let inputs: Vec<&Path> = objects.iter().map(|(_, path, _)| *path).collect();
     files::write_pieces(library, &layout, &inputs).map_err(error::io(library))
+}
+
+/// Returns the condition for a symbol index in a library of these objects.
+pub(crate) fn index_of(objects: &[Readable]) -> Index {
+    let magic = |object: &Readable| Magic::at(object.data(), 0..object.size());
+    Index::of(objects.iter().map(magic))
 }

@@ -1,15 +1,14 @@
 //! Writes a library for programs that are linked elsewhere.
 
 use crate::messages::Failure;
+use crate::steps::archive::{NewMember, write_library};
 use crate::steps::digests::Digests;
 use crate::steps::host_objects::entries::has_entries;
 use crate::steps::step::{Done, Made, Step};
 use offload_build_core::error::{self, Error};
-use offload_build_core::files;
 use offload_build_core::process::command::Command;
 use offload_build_core::readable::Readable;
-use offload_formats::container::archive::{self, Index, MemberPlan};
-use offload_formats::container::definitions;
+use offload_formats::container::archive::Index;
 use offload_formats::container::object_bundle::{NewObjectEntry, embed_bundle};
 use offload_formats::format::pieces::{self, Piece};
 use offload_formats::registration::deferred::add_demand;
@@ -36,53 +35,31 @@ pub(crate) struct Member {
 
 impl Artifact {
     fn inputs(&self) -> Vec<PathBuf> {
-        let of_member = |member: &Member| {
-            let images = member.images.iter().map(|(_, image)| image.clone());
-            [member.content.clone()]
-                .into_iter()
-                .chain(images)
-                .collect::<Vec<_>>()
-        };
-        self.members.iter().flat_map(of_member).collect()
+        self.members.iter().flat_map(Member::files).collect()
     }
 
     fn run(&self) -> Result<Done, Error> {
-        let mut inputs: Vec<PathBuf> = Vec::new();
-        let mut members = Vec::new();
-        for member in &self.members {
-            let mut pieces = member.pieces()?;
-            let mut files = vec![member.content.clone()];
-            files.extend(member.images.iter().map(|(_, image)| image.clone()));
-            let content = Readable::edited_of(&files, pieces.clone())?;
-            for piece in &mut pieces {
-                if let Piece::Copy { input, .. } = piece {
-                    *input += inputs.len();
-                }
-            }
-            inputs.extend(files);
-            members.push((member, content, pieces));
-        }
-        let mut plans = Vec::new();
-        for (member, content, pieces) in &members {
-            let symbols = definitions(content.data(), 0..content.size());
-            content.check()?;
-            let wrong = |problem| Error::because(member.content.display(), problem);
-            plans.push((member, pieces, symbols.map_err(wrong)?));
-        }
-        let plans = plans.iter().map(|(member, content, symbols)| MemberPlan {
-            name: &member.name,
-            content,
-            symbols,
-        });
-        let wrong = |problem| Error::because(self.library.display(), problem);
-        let layout = archive::layout(&plans.collect::<Vec<_>>(), Index::Always).map_err(wrong)?;
-        files::write_pieces(&self.library, &layout, &inputs).map_err(error::io(&self.library))?;
+        let new = |member: &Member| {
+            Ok(NewMember {
+                name: member.name.clone(),
+                files: member.files(),
+                pieces: member.pieces()?,
+            })
+        };
+        let members: Vec<NewMember> = self.members.iter().map(new).collect::<Result<_, Error>>()?;
+        write_library(&self.library, &members, Index::Always)?;
         Ok(Done::default())
     }
 }
 
 impl Member {
-    /// Returns the member in pieces: input 0 is the content, input *k* + 1 the image with index *k*.
+    /// Returns the content and the images.
+    fn files(&self) -> Vec<PathBuf> {
+        let images = self.images.iter().map(|(_, image)| image);
+        [&self.content].into_iter().chain(images).cloned().collect()
+    }
+
+    /// Returns the member in pieces, which copy its files.
     fn pieces(&self) -> Result<Vec<Piece>, Error> {
         let mut content = Readable::open(&self.content)?;
         let mut pieces = content.all();
@@ -90,10 +67,7 @@ impl Member {
             return Ok(pieces);
         }
         if has_entries(&content)? {
-            let demanding = add_demand(content.data(), 0..content.size());
-            content.check()?;
-            let wrong = |problem| Error::because(self.content.display(), problem);
-            pieces = demanding.map_err(wrong)?;
+            pieces = content.parse(add_demand)?;
             content = Readable::edited(&self.content, pieces.clone())?;
         }
         let mut entries = Vec::new();
@@ -108,9 +82,7 @@ impl Member {
             id: &self.host,
             size: None,
         });
-        let planned = embed_bundle(content.data(), 0..content.size(), &entries);
-        content.check()?;
-        let planned = planned.map_err(|problem| Error::because(self.content.display(), problem))?;
+        let planned = content.parse(|data, range| embed_bundle(data, range, &entries))?;
         let images = (1..).zip(&entries).map(|(input, entry)| {
             let range = 0..entry.size.unwrap_or(0);
             vec![Piece::Copy { input, range }]

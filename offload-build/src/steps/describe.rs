@@ -106,9 +106,7 @@ impl Description {
         let linked = self.parts.iter().filter(|part| part.linked.is_some());
         for path in linked.flat_map(|part| &part.objects) {
             let object = Readable::open(path)?;
-            let symbols = symbols(object.data(), 0..object.size());
-            object.check()?;
-            let symbols = symbols.map_err(|error| Error::because(path.display(), error))?;
+            let symbols = object.parse(symbols)?;
             if symbols.iter().any(|symbol| symbol.name == REGISTERS) {
                 return Ok(true);
             }
@@ -260,9 +258,7 @@ fn stubs(objects: &[PathBuf]) -> Result<ByName<String>, Error> {
     let mut names = BTreeSet::new();
     for path in objects {
         let object = Readable::open(path)?;
-        let defined = definitions(object.data(), 0..object.size());
-        object.check()?;
-        for name in defined.map_err(|error| Error::because(path.display(), error))? {
+        for name in object.parse(definitions)? {
             names.insert(String::from_utf8_lossy(name).into_owned());
         }
     }

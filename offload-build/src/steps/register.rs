@@ -340,10 +340,7 @@ impl Entries {
 /// Tells whether any of them defines a function or variable for others. Names with two underscores are the compiler's own.
 fn defines_any(images: &[Readable]) -> Result<bool, Error> {
     for image in images {
-        let found = definitions(image.data(), 0..image.size());
-        image.check()?;
-        let found = found
-            .map_err(|error| Error::new(format_args!("{}: {error}", image.path().display())))?;
+        let found = image.parse(definitions)?;
         if found.iter().any(|name| !name.starts_with(b"__")) {
             return Ok(true);
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use offload_formats::container::object_bundle::{NewObjectEntry, ObjectKind, embed_bundle};
 use offload_formats::format::bundle::BundleLayout;
 use offload_formats::format::bundle_text::{self, Comment};
-use offload_formats::format::pieces::Piece;
+use offload_formats::format::pieces::{self, Piece};
 
 use super::file_type::FileType;
 use super::request::Manner;
@@ -91,13 +91,9 @@ impl BundleImages<'_> {
         let align = NonZeroU64::new(align.into()).expect("the options refuse an alignment of 0");
         let layout = BundleLayout::new(self.sizes(), align)
             .map_err(|error| LlvmToolError::new(error.to_string()))?;
-        let mut pieces = layout.pieces();
-        for piece in &mut pieces {
-            if let Piece::Copy { input, .. } = piece {
-                *input = self.numbers[*input];
-            }
-        }
-        Ok(pieces)
+        Ok(pieces::renumbered(layout.pieces(), |index| {
+            self.numbers[index]
+        }))
     }
 
     /// Reads the texts and refuses one that would not unbundle to the same bytes.
@@ -140,15 +136,10 @@ impl BundleImages<'_> {
         let file = self.sources.file(number);
         let pieces = embed_bundle(file.data(), file.whole(), &entries);
         let name = self.sources.name(number);
-        let mut pieces = pieces.map_err(|problem| LlvmToolError::input(name, problem))?;
-        for piece in &mut pieces {
-            if let Piece::Copy { input, .. } = piece {
-                *input = match input.checked_sub(1) {
-                    Some(index) => self.numbers[index],
-                    None => number,
-                };
-            }
-        }
-        Ok(pieces)
+        let pieces = pieces.map_err(|problem| LlvmToolError::input(name, problem))?;
+        let of_image = |input: usize| Some(self.numbers[input.checked_sub(1)?]);
+        Ok(pieces::renumbered(pieces, |input| {
+            of_image(input).unwrap_or(number)
+        }))
     }
 }

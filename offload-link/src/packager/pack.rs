@@ -9,7 +9,7 @@ use offload_formats::format::offload_binary::{
     Method, NewBinaryEntry, OffloadBinaryVersion, layout, pair_order,
 };
 use offload_formats::format::offload_yaml;
-use offload_formats::format::pieces::Piece;
+use offload_formats::format::pieces::{self, Piece};
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 
 use super::image_argument::ImageArgument;
@@ -41,24 +41,19 @@ pub(super) fn plan(
             image_size: image.size,
         })
         .collect();
-    let mut pieces = layout(
+    let pieces = layout(
         &entries,
         OffloadBinaryVersion::of(options.llvm),
         options.llvm,
     )
     .map_err(|problem| LlvmToolError::input(output, problem))?;
-    for piece in &mut pieces {
-        if let Piece::Copy { input, .. } = piece {
-            *input = images[*input].source;
-        }
-    }
     let style = match options.compress {
         true => compressed(options)?,
         false => Style::Plain,
     };
     Ok(Output {
         path: output.to_owned(),
-        pieces,
+        pieces: pieces::renumbered(pieces, |index| images[index].source),
         style,
     })
 }

@@ -8,7 +8,7 @@ use offload_build_core::error::Error;
 use offload_build_core::readable::Readable;
 use offload_formats::container::kernels::{self, Kernel};
 use offload_formats::format::offload_binary::BinaryImage;
-use offload_formats::format::pieces::Piece;
+use offload_formats::format::pieces::{self, Piece};
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -105,13 +105,8 @@ impl PlannedImage {
             image: &[],
         };
         let packed = binary.to_pieces(size, LlvmRelease::default());
-        let (mut pieces, range) = packed.map_err(|error| Error::because(self, error))?;
-        for piece in &mut pieces {
-            if let Piece::Copy { input: of, .. } = piece {
-                *of = input;
-            }
-        }
-        Ok((pieces, range))
+        let (pieces, range) = packed.map_err(|error| Error::because(self, error))?;
+        Ok((pieces::renumbered(pieces, |_| input), range))
     }
 }
 

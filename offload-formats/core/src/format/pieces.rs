@@ -85,6 +85,17 @@ impl Embedded<'_> {
     }
 }
 
+/// Returns `pieces`, which copy input `number(k)` in the place of input *k*.
+#[must_use]
+pub fn renumbered(mut pieces: Vec<Piece>, number: impl Fn(usize) -> usize) -> Vec<Piece> {
+    for piece in &mut pieces {
+        if let Piece::Copy { input, .. } = piece {
+            *input = number(*input);
+        }
+    }
+    pieces
+}
+
 /// Returns `pieces` with each copy of input *k* replaced by that part of `inputs[k]`, which are pieces themselves.
 /// `None` if a copy exceeds its input.
 #[must_use]

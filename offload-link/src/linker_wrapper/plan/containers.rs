@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use offload_formats::format::offload_binary::BinaryImage;
-use offload_formats::format::pieces::Piece;
+use offload_formats::format::pieces::{self, Piece};
 use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use offload_formats::registration::fat_binary::Runtime;
 
@@ -65,12 +65,8 @@ impl Packed {
             image: &[],
         };
         let packed = packed.to_pieces(product.size, LlvmRelease::default());
-        let (mut binary, image) = packed.map_err(|problem| LinkError::input(triple, problem))?;
-        for piece in &mut binary {
-            if let Piece::Copy { input: of, .. } = piece {
-                *of = input;
-            }
-        }
+        let (binary, image) = packed.map_err(|problem| LinkError::input(triple, problem))?;
+        let binary = pieces::renumbered(binary, |_| input);
         Ok(Self { binary, image })
     }
 }

@@ -3,10 +3,9 @@
 
 use crate::steps::host_objects::entries::table::{Entries, EntryPlace, Named, no_size};
 use offload_formats::by_name::ByName;
-use offload_formats::container::coff::{CoffError, NamedSymbol, Object};
+use offload_formats::container::coff::{NamedSymbol, Object};
 use offload_formats::format::bytes::{Cursor, ReadCache};
 use offload_formats::format::offload_entry::{EntryLayout, OffloadEntry};
-use std::fmt;
 use std::ops::Range;
 
 /// An offload entry, and its symbols.
@@ -22,28 +21,6 @@ pub(crate) struct CoffEntry {
     /// The number of its section, and where it is there.
     section: usize,
     value: u32,
-}
-
-/// The reason why offload entries cannot be read.
-#[derive(Debug)]
-pub(crate) enum Problem {
-    Coff(CoffError),
-    Entries(String),
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Coff(error) => error.fmt(f),
-            Self::Entries(text) => f.write_str(text),
-        }
-    }
-}
-
-impl From<CoffError> for Problem {
-    fn from(error: CoffError) -> Self {
-        Self::Coff(error)
-    }
 }
 
 /// The offload entries of an object, in the order of its symbols.
@@ -90,8 +67,8 @@ pub(crate) fn entry_sections(
 }
 
 /// The offload entries of each section that has some.
-pub(crate) fn sections(data: &ReadCache, range: Range<u64>) -> Result<Vec<Entries>, Problem> {
-    let object = Object::read(data, range)?;
+pub(crate) fn sections(data: &ReadCache, range: Range<u64>) -> Result<Vec<Entries>, String> {
+    let object = Object::read(data, range).map_err(|error| error.to_string())?;
     let all = entries(&object);
     let mut found = Vec::new();
     for (number, section, content) in entry_sections(&object) {
@@ -101,13 +78,13 @@ pub(crate) fn sections(data: &ReadCache, range: Range<u64>) -> Result<Vec<Entrie
         let stride = size.checked_div(here.len() as u64);
         let layout = stride.and_then(|stride| EntryLayout::find(section, stride));
         let layout = layout.filter(|layout| layout.stride() * here.len() as u64 == size);
-        let layout = layout.ok_or_else(|| Problem::Entries(no_size(section)))?;
+        let layout = layout.ok_or_else(|| no_size(section))?;
         let mut named = ByName::default();
         for entry in here {
             let start = content.start.saturating_add(entry.value.into());
             let mut cursor = Cursor::new(data, start..content.end);
             let read = OffloadEntry::read(&mut cursor, layout);
-            let read = read.map_err(|_| Problem::Entries(no_size(section)))?;
+            let read = read.map_err(|_| no_size(section))?;
             let name = OffloadEntry::name_of(entry.symbol.as_bytes());
             if let Some(name) = name.filter(|name| !name.is_empty()) {
                 let entry = Named {

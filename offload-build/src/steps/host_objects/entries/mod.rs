@@ -40,7 +40,7 @@ fn sections(object: &Readable) -> Result<Vec<Entries>, Error> {
     let (data, range) = (object.data(), 0..object.size());
     let sections = match Magic::at(data, range.clone()) {
         Magic::Elf => elf::sections(data, range),
-        _ => coff::sections(data, range).map_err(|error| error.to_string()),
+        _ => coff::sections(data, range),
     };
     object.check()?;
     sections.map_err(|problem| wrong(object.path(), &problem))

@@ -24,9 +24,7 @@ impl Own {
         };
         let mut read = Vec::new();
         for file in objects {
-            let object = Object::read(file.data(), 0..file.size());
-            file.check()?;
-            read.push((file.path(), object.map_err(wrong(file.path()))?));
+            read.push((file.path(), file.parse(Object::read)?));
         }
         let mut own = BTreeSet::new();
         let is_own = self.symbols != Symbols::None;
