@@ -1,7 +1,8 @@
 //! Limit on the size of decompressed data: its option, its variable and its hint.
 
-use offload_formats::container::prune::PruneError;
-use offload_formats::container::{self, decompression_limit::VARIABLE};
+use std::fmt;
+
+use offload_formats::container::decompression_limit::{Remedy, VARIABLE};
 
 use crate::files;
 
@@ -29,23 +30,19 @@ pub(crate) fn hint() -> String {
     format!("--{OPTION}=<size> or {VARIABLE} allows more [OFF704]")
 }
 
-/// Returns the text of an error of pruning, with the hint for data that is too large, or cannot be written.
-pub(crate) fn with_hint(error: &PruneError) -> String {
-    let problem = &error.problem;
-    match (problem.is_limit(), problem.is_output()) {
-        (true, _) => format!("{error}\nhint: {}", hint()),
-        (_, true) => match files::check_unpacked() {
-            Err(unwritten) => format!("{unwritten}\nhint: {FULL}"),
-            Ok(()) => format!("{error}\nhint: {FULL}"),
-        },
-        _ => error.to_string(),
-    }
+/// Returns the hint for an error with this remedy.
+pub(crate) fn hint_for(remedy: Option<Remedy>) -> Option<String> {
+    Some(match remedy? {
+        Remedy::Limit => hint(),
+        Remedy::Space => FULL.to_owned(),
+    })
 }
 
-/// Returns the hint for images that are missing because of the limit, or because their bytes cannot be written.
-pub(crate) fn hint_for(problem: &container::FindError) -> Option<String> {
-    match problem.is_limit() {
-        true => Some(hint()),
-        false => problem.is_output().then(|| FULL.to_owned()),
+/// Returns the text of an error with this remedy, with its hint. If a temporary file could not be written, it is about that file.
+pub(crate) fn with_hint(error: &impl fmt::Display, remedy: Option<Remedy>) -> String {
+    match (hint_for(remedy), files::check_unpacked()) {
+        (Some(hint), Err(unwritten)) => format!("{unwritten}\nhint: {hint}"),
+        (Some(hint), Ok(())) => format!("{error}\nhint: {hint}"),
+        (None, _) => error.to_string(),
     }
 }

@@ -252,7 +252,7 @@ pub(crate) fn images(
     let mut unpacking = Unpacking::within(decompressed.files(), files::scratch());
     let images = device_library::images(library.data(), plain, &mut unpacking);
     library.check()?;
-    images.map_err(|problem| crate::unpacking::unpacking(path, problem))
+    images.map_err(|problem| crate::unpacking::unpacking(path, problem.remedy(), problem))
 }
 
 pub(crate) fn changed(path: &Path) -> Error {

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::object_bundle::{ObjectError, whole_bundle_sections};
+use crate::container::decompression_limit::Remedy;
 use crate::format::bundle::{self, Bundle};
 use crate::format::bundle_text::{self, Comment};
 use crate::format::bundles::{self, AnyBundle};
@@ -365,22 +366,13 @@ pub enum BundledEntryError {
 }
 
 impl BundledEntryError {
-    /// Returns whether a compressed bundle claims more than the caller allows.
+    /// Returns what a user changes so that the bundle can be read, if that is known.
     #[must_use]
-    pub fn is_limit(&self) -> bool {
-        matches!(
-            self,
-            Self::Compressed(compressed_bundle::CompressedBundleError::Limit { .. })
-        )
-    }
-
-    /// Returns whether unpacked bytes cannot be written.
-    #[must_use]
-    pub fn is_output(&self) -> bool {
-        matches!(
-            self,
-            Self::Compressed(compressed_bundle::CompressedBundleError::Output { .. })
-        )
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Compressed(problem) => problem.remedy(),
+            _ => None,
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use super::archive::{Archive, ArchiveError};
 use super::bundled::{self, DeviceTarget, Unpacking};
 use super::elf::Elf;
 use super::find::link_inputs_in;
+use crate::container::decompression_limit::Remedy;
 use crate::escape::terminal;
 use crate::format::bytes::ReadAt;
 use crate::format::magic::Magic;
@@ -251,23 +252,13 @@ pub enum DeviceLibraryProblem {
 }
 
 impl DeviceLibraryError {
-    /// Returns whether compressed images claim more than the caller allows.
+    /// Returns what a user changes so that compressed images can be read, if that is known.
     #[must_use]
-    pub fn is_limit(&self) -> bool {
+    pub fn remedy(&self) -> Option<Remedy> {
         match &self.problem {
-            DeviceLibraryProblem::Bundle(problem) => problem.is_limit(),
-            DeviceLibraryProblem::Images(problem) => problem.is_limit(),
-            _ => false,
-        }
-    }
-
-    /// Returns whether unpacked bytes cannot be written.
-    #[must_use]
-    pub fn is_output(&self) -> bool {
-        match &self.problem {
-            DeviceLibraryProblem::Bundle(problem) => problem.is_output(),
-            DeviceLibraryProblem::Images(problem) => problem.is_output(),
-            _ => false,
+            DeviceLibraryProblem::Bundle(problem) => problem.remedy(),
+            DeviceLibraryProblem::Images(problem) => problem.remedy(),
+            _ => None,
         }
     }
 }

@@ -19,6 +19,7 @@ use offload_formats::names::{EntryId, TargetId};
 
 use super::file_type::FileType;
 use super::request::{From, Manner, Members};
+use crate::decompressed;
 use crate::llvm_tool::{LlvmToolError, Sources, compression};
 use crate::say::Warn;
 
@@ -502,7 +503,7 @@ impl Reader<'_> {
         problem: &compressed_bundle::CompressedBundleError,
     ) -> LlvmToolError {
         let error = self.failed(source, member, problem);
-        error.with_hint(compression::hint(problem))
+        error.with_hint(decompressed::hint_for(problem.remedy()))
     }
 }
 

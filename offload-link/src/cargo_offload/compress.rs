@@ -265,7 +265,12 @@ fn recompress_file(
         Err(error) if passes_over(command, input, &cache, &error) => return Ok(None),
         _ if is_full => return Err(refused()),
         Ok(changed) => changed,
-        Err(error) => return Err(wrong(&decompressed::with_hint(&error))),
+        Err(error) => {
+            return Err(wrong(&decompressed::with_hint(
+                &error,
+                error.problem.remedy(),
+            )));
+        }
     };
     // Parsers take a failed read for the end of the file.
     files::check().map_err(CargoOffloadError::unread)?;

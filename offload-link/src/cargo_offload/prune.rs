@@ -214,7 +214,10 @@ impl Pruner<'_> {
                 ));
             }
             Err(error) => {
-                return Err(CargoOffloadError::of(name, decompressed::with_hint(&error)));
+                return Err(CargoOffloadError::of(
+                    name,
+                    decompressed::with_hint(&error, error.problem.remedy()),
+                ));
             }
         };
         self.check(name, &pruned.counts)?;

@@ -100,18 +100,7 @@ pub(crate) fn failed(
     problem: &compressed_bundle::CompressedBundleError,
 ) -> LlvmToolError {
     let text = format!("Failed to decompress input: {}: {problem}", terminal(name));
-    LlvmToolError::new(text).with_hint(hint(problem))
-}
-
-/// Returns the hint for an error of a compressed bundle.
-pub(crate) fn hint(problem: &compressed_bundle::CompressedBundleError) -> Option<String> {
-    match problem {
-        compressed_bundle::CompressedBundleError::Limit { .. } => Some(decompressed::hint()),
-        compressed_bundle::CompressedBundleError::Output { .. } => {
-            Some(decompressed::FULL.to_owned())
-        }
-        _ => None,
-    }
+    LlvmToolError::new(text).with_hint(decompressed::hint_for(problem.remedy()))
 }
 
 fn after_writing(

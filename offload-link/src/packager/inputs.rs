@@ -53,7 +53,7 @@ pub(super) fn read(
                 refused(&file, &of, &problem)
             }
             _ => {
-                let hint = decompressed::hint_for(&problem);
+                let hint = decompressed::hint_for(problem.remedy());
                 LlvmToolError::input(&file, problem).with_hint(hint)
             }
         })?;

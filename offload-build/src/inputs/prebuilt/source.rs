@@ -46,7 +46,7 @@ fn images_in(
     if let Magic::TextBundle = Magic::at(cache, 0..size) {
         // PTX is an image; a library's reader wants what can be linked.
         for entry in bundled::unpacked_entries(cache, 0..size, unpacking)
-            .map_err(|problem| cannot_unpack(path, problem))?
+            .map_err(|problem| cannot_unpack(path, problem.remedy(), problem))?
         {
             if let Some(target) = entry.target().map_err(|problem| wrong(problem.into()))? {
                 found.push(PrebuiltImage::new(
@@ -65,7 +65,7 @@ fn images_in(
     );
     if is_library {
         let images = device_library::images(cache, PlainObjects::HostCode, unpacking)
-            .map_err(|problem| cannot_unpack(path, problem))?;
+            .map_err(|problem| cannot_unpack(path, problem.remedy(), problem))?;
         let images = images.into_iter();
         found.extend(
             images
@@ -74,7 +74,7 @@ fn images_in(
     }
     if found.is_empty() {
         let images = container::images_within(cache, unpacking)
-            .map_err(|problem| cannot_unpack(path, problem))?;
+            .map_err(|problem| cannot_unpack(path, problem.remedy(), problem))?;
         for image in images {
             let string = |key: &str| {
                 let value = image.entry.strings.value(key).unwrap_or_default();

@@ -48,6 +48,15 @@ impl DecompressionLimit {
     }
 }
 
+/// Change by a user with which compressed data can be unpacked, or new data be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// The limit, which the data exceeds.
+    Limit,
+    /// The folder for temporary files, which cannot be written.
+    Space,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

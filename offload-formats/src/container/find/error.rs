@@ -3,6 +3,7 @@ use std::io;
 
 use crate::container::archive::ArchiveError;
 use crate::container::coff::CoffError;
+use crate::container::decompression_limit::Remedy;
 use crate::container::elf::ElfError;
 use crate::container::macho::MachOError;
 use crate::escape::terminal;
@@ -90,24 +91,13 @@ pub enum FindProblem {
 }
 
 impl FindError {
-    /// Returns whether compressed offload binaries claim more than the caller allows.
+    /// Returns what a user changes so that compressed images can be read, if that is known.
     #[must_use]
-    pub fn is_limit(&self) -> bool {
-        let FindProblem::Compressed { problem, .. } = &self.problem else {
-            return false;
-        };
-        matches!(problem, offload_binary::InflateError::Limit { .. })
-    }
-
-    /// Returns whether unpacked bytes cannot be written.
-    #[must_use]
-    pub fn is_output(&self) -> bool {
+    pub fn remedy(&self) -> Option<Remedy> {
         match &self.problem {
-            FindProblem::Output { .. } => true,
-            FindProblem::Compressed { problem, .. } => {
-                matches!(problem, offload_binary::InflateError::Output { .. })
-            }
-            _ => false,
+            FindProblem::Output { .. } => Some(Remedy::Space),
+            FindProblem::Compressed { problem, .. } => problem.remedy(),
+            _ => None,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::{fmt, io};
 
 use crate::container::archive::ArchiveError;
+use crate::container::decompression_limit::Remedy;
 use crate::container::elf::ElfError;
 use crate::escape::terminal;
 use crate::format::bundle::{BundleError, BundleWriteError};
@@ -148,31 +149,21 @@ pub enum PruneProblem {
 }
 
 impl PruneProblem {
-    /// Tells whether a higher limit on decompressed data solves it.
+    /// Returns what a user changes so that the file can be pruned, if that is known.
     #[must_use]
-    pub fn is_limit(&self) -> bool {
-        matches!(
-            self,
-            Self::Compressed(CompressedBundleError::Limit { .. })
-                | Self::Inflate(InflateError::Limit { .. })
-                | Self::Unpack {
-                    problem: FatbinUnpackError::Limit { .. },
-                    ..
-                }
-        )
-    }
-
-    /// Tells whether unpacked or new contents cannot be written.
-    #[must_use]
-    pub fn is_output(&self) -> bool {
-        matches!(
-            self,
-            Self::Compressed(CompressedBundleError::Output { .. })
-                | Self::Inflate(InflateError::Output { .. })
-                | Self::Compress(CompressedBundleWriteError::Output { .. })
-                | Self::WriteBinary(OffloadBinaryWriteError::Output { .. })
-                | Self::Scratch { .. }
-        )
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Compressed(problem) => problem.remedy(),
+            Self::Inflate(problem) => problem.remedy(),
+            Self::Unpack {
+                problem: FatbinUnpackError::Limit { .. },
+                ..
+            } => Some(Remedy::Limit),
+            Self::Compress(CompressedBundleWriteError::Output { .. })
+            | Self::WriteBinary(OffloadBinaryWriteError::Output { .. })
+            | Self::Scratch { .. } => Some(Remedy::Space),
+            _ => None,
+        }
     }
 
     /// Tells whether the file has images of a kind that is not pruned; so such a file may stay as it is.

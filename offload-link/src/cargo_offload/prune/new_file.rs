@@ -88,7 +88,10 @@ fn check(new: &std::rc::Rc<Reading>, counts: &PruneCounts, size: u64) -> Result<
         Ok(read) if read.counts.kept == counts.kept && read.size == size => Ok(()),
         Ok(_) => Err(OTHER_IMAGES.to_owned()),
         Err(error) if counts.kept.is_empty() && is_empty(&error.problem, size) => Ok(()),
-        Err(error) => Err(unchecked(&decompressed::with_hint(&error))),
+        Err(error) => Err(unchecked(&decompressed::with_hint(
+            &error,
+            error.problem.remedy(),
+        ))),
     }
 }
 

@@ -181,7 +181,7 @@ impl ZipPruner<'_> {
                 self.left.push(in_member(member, &error.to_string()));
                 return Ok(());
             }
-            Err(error) => return Err(decompressed::with_hint(&error)),
+            Err(error) => return Err(decompressed::with_hint(&error, error.problem.remedy())),
         };
         self.has_images = true;
         self.counts.append(&pruned.counts);

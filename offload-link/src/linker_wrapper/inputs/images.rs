@@ -63,11 +63,7 @@ const MAX_UNPACKED: u64 = 64 << 20;
 
 /// Returns the problem with a bundle, with a hint if one is known.
 pub(crate) fn with_hint(problem: bundled::BundledEntryError) -> Problem {
-    match problem.is_limit() {
-        true => format!("{problem}\nhint: {}", decompressed::hint()).into(),
-        false if problem.is_output() => format!("{problem}\nhint: {}", decompressed::FULL).into(),
-        false => problem.into(),
-    }
+    decompressed::with_hint(&problem, problem.remedy()).into()
 }
 
 impl Image {
@@ -113,9 +109,8 @@ impl Image {
         let blocks = file.blocks(unit).map_err(|source| invalid(source.into()))?;
         let data = blocks.apart();
         let found = container::link_inputs(Window::new(&data, unit.data.clone()), unpacking);
-        let found = found.map_err(|problem| match decompressed::hint_for(&problem) {
-            Some(hint) => invalid(format!("{problem}\nhint: {hint}").into()),
-            None => invalid(problem.into()),
+        let found = found.map_err(|problem| {
+            invalid(decompressed::with_hint(&problem, problem.remedy()).into())
         })?;
         if found.is_empty() && unit.kind == UnitKind::Bitcode {
             let names = bitcode::section_names(&data, unit.data.clone());

@@ -9,6 +9,7 @@ use crate::format::bytes::OutOfBounds;
 use crate::format::codec::Method;
 use crate::format::codec::not_built;
 use crate::format::magic::COMPRESSED_BUNDLE;
+use crate::settings::decompression_limit::Remedy;
 
 /// An error in a compressed bundle. Offsets are from the start of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +84,18 @@ pub enum CompressedBundleError {
     },
     /// The bundle inside is damaged.
     Bundle(bundle::BundleError),
+}
+
+impl CompressedBundleError {
+    /// Returns what a user changes so that it can be read, if that is known.
+    #[must_use]
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Limit { .. } => Some(Remedy::Limit),
+            Self::Output { .. } => Some(Remedy::Space),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for CompressedBundleError {

@@ -6,6 +6,7 @@ use std::io;
 use super::layout::MAGIC;
 use crate::format::bytes::OutOfBounds;
 use crate::format::codec::{Method, not_built};
+use crate::settings::decompression_limit::Remedy;
 
 /// An error in offload binaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,6 +197,18 @@ pub enum InflateError {
         /// The method.
         method: Method,
     },
+}
+
+impl InflateError {
+    /// Returns what a user changes so that it can be read, if that is known.
+    #[must_use]
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Limit { .. } => Some(Remedy::Limit),
+            Self::Output { .. } => Some(Remedy::Space),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for InflateError {
