@@ -13,7 +13,7 @@
 //! |           | read host objects beyond their headers                      | `host_objects.rs`, `symbols.rs` |
 //! |           | make objects of bundles' host parts                         | `host_part.rs`, `host_archive.rs` |
 //! |           | find the images, also in bundles                            | `images.rs`, `image_bytes.rs` |
-//! | `choose`  | choose the images to link, by the archive members in the link | `select.rs`, `linked_units.rs`, `host_search.rs`, `host_search/`, `needed.rs`, `distinct.rs`, `host_entries.rs` |
+//! | `choose`  | choose the images to link, by the archive members in the link | `select.rs`, `linked_units.rs`, `host_units.rs`, `host_search.rs`, `host_search/`, `needed.rs`, `distinct.rs`, `host_entries.rs` |
 //! |           | group the images that are linked together                   | `groups.rs`, `releases.rs`, `bundle_choice.rs` |
 //! |           | find device libraries                                       | `device_libraries.rs` |
 //! |           | make a link job of each group, from its images' content     | `link_jobs.rs`, `content.rs` |

@@ -20,6 +20,8 @@ mod mold;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
+use crate::linker_wrapper::choose::host_units::UnitReader;
+use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::symbols::Symbols;
 use crate::linker_wrapper::line::elf_linker::ElfLinker;
 
@@ -54,15 +56,6 @@ pub(super) enum SearchedContent {
         /// Set if the library is dropped unless it defines what is undefined before it.
         as_needed: bool,
     },
-}
-
-/// Reads symbols, with the names that references lead to.
-pub(super) trait SymbolReader<E> {
-    /// Passes the symbols of a unit.
-    fn unit(&mut self, unit: usize, pass: &mut dyn FnMut(&Symbols<'_>)) -> Result<(), E>;
-
-    /// Passes the symbols of a shared library.
-    fn library(&mut self, library: usize, pass: &mut dyn FnMut(&Symbols<'_>));
 }
 
 /// Standing of a symbol in the link.
@@ -219,13 +212,13 @@ impl<'a> HostSearch<'a> {
     /// # Errors
     ///
     /// Fails if a unit cannot be read.
-    pub(super) fn run<E>(
+    pub(super) fn run(
         mut self,
         rules: SearchRules,
         files: &[SearchedFile],
         roots: Roots<'a>,
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<Vec<bool>, E> {
+        reader: &mut UnitReader<'_, '_>,
+    ) -> Result<Vec<bool>, LinkError> {
         for (_, other) in &roots.last {
             self.number(other);
         }
@@ -250,14 +243,14 @@ impl<'a> HostSearch<'a> {
         Ok(self.loaded)
     }
 
-    fn run_elf<E>(
+    fn run_elf(
         &mut self,
         linker: ElfLinker,
         fortran_common: bool,
         files: &[SearchedFile],
         roots: &Roots<'_>,
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<(), E> {
+        reader: &mut UnitReader<'_, '_>,
+    ) -> Result<(), LinkError> {
         match linker {
             ElfLinker::Gnu => {
                 self.go_through(files, CommonStorage::NeedsValue, reader)?;
@@ -352,7 +345,11 @@ impl<'a> HostSearch<'a> {
     }
 
     /// Loads a unit, and returns the symbols that it needs.
-    fn load<E>(&mut self, unit: usize, reader: &mut impl SymbolReader<E>) -> Result<Vec<usize>, E> {
+    fn load(
+        &mut self,
+        unit: usize,
+        reader: &mut UnitReader<'_, '_>,
+    ) -> Result<Vec<usize>, LinkError> {
         self.loaded[unit] = true;
         let mut needed = Vec::new();
         reader.unit(unit, &mut |symbols| {
@@ -378,12 +375,12 @@ impl<'a> HostSearch<'a> {
     }
 
     /// Tells whether an archive is searched for a unit. Only a strong definition gives common storage its value.
-    fn is_wanted<E>(
+    fn is_wanted(
         &mut self,
         unit: usize,
         common: CommonStorage,
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<bool, E> {
+        reader: &mut UnitReader<'_, '_>,
+    ) -> Result<bool, LinkError> {
         let mut has_common = false;
         for symbol in self.wanted_of(unit, common) {
             if self.states[*symbol] != SymbolState::Common {
@@ -417,11 +414,11 @@ impl<'a> HostSearch<'a> {
     }
 
     /// Takes the definitions of a shared library that `takes` chooses, and returns the symbols that it needs.
-    fn want_for_library<E>(
+    fn want_for_library(
         &mut self,
         library: usize,
         takes: impl Fn(&Self, usize, DefinitionRank) -> bool,
-        reader: &mut impl SymbolReader<E>,
+        reader: &mut UnitReader<'_, '_>,
     ) -> Vec<usize> {
         let mut needed = Vec::new();
         reader.library(library, &mut |symbols| {

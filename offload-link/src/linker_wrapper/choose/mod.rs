@@ -7,6 +7,7 @@ pub(crate) mod distinct;
 pub(crate) mod groups;
 pub(crate) mod host_entries;
 mod host_search;
+mod host_units;
 pub(crate) mod link_jobs;
 mod linked_units;
 mod needed;

@@ -30,8 +30,8 @@ use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::{InputFile, Inputs, UnitKind};
 use crate::linker_wrapper::inputs::images::Image;
 use crate::linker_wrapper::inputs::symbols::Symbols;
+use crate::linker_wrapper::installed::host_linker::HostLinker;
 use crate::linker_wrapper::line::arguments::Arguments;
-use crate::linker_wrapper::line::elf_linker::AskedLinker;
 use crate::linker_wrapper::report::fates::{Fate, NOT_IN_LINK, Report};
 
 /// The images of the inputs, and their groups for device links.
@@ -50,7 +50,7 @@ impl Images {
         inputs: &Inputs,
         arguments: &Arguments,
         rules: Rules,
-        linker: &impl AskedLinker,
+        linker: &HostLinker,
         report: &mut Report,
     ) -> Result<Self, LinkError> {
         let limit = arguments.options.max_decompressed_size()?;

@@ -1,5 +1,6 @@
 //! Finds the host linker.
 
+use std::cell::OnceCell;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -103,8 +104,34 @@ fn is_ourselves(program: &OsStr) -> bool {
     }
 }
 
+/// The host linker of a link with device code, which is asked on demand.
+pub(crate) struct HostLinker {
+    pub command: Command,
+    elf: OnceCell<ElfLinker>,
+}
+
+impl HostLinker {
+    pub(crate) fn new(command: Command) -> Self {
+        Self {
+            command,
+            elf: OnceCell::new(),
+        }
+    }
+
+    /// Returns the linker for an ELF host.
+    pub(crate) fn elf(&self, arguments: &Arguments) -> ElfLinker {
+        let find = || elf_linker(arguments, &self.command);
+        *self.elf.get_or_init(find)
+    }
+
+    /// Returns the release if it is lld, and tells.
+    pub(crate) fn lld_release(&self, arguments: &Arguments) -> Option<u32> {
+        ElfLinker::release_of_lld(&version(arguments, &self.command))
+    }
+}
+
 /// Finds the linker that links the program for an ELF host; a driver starts it. Asks for its version if no name tells.
-pub(crate) fn elf_linker(arguments: &Arguments, linker: &Command) -> ElfLinker {
+fn elf_linker(arguments: &Arguments, linker: &Command) -> ElfLinker {
     let driver = arguments.position == Position::Driver;
     let program = linker.program().as_os_str();
     // `ld` is a link to the installed linker, and reading that is faster than starting it.
@@ -116,11 +143,6 @@ pub(crate) fn elf_linker(arguments: &Arguments, linker: &Command) -> ElfLinker {
         }
     };
     named.unwrap_or_else(|| ElfLinker::of_version(&version(arguments, linker)))
-}
-
-/// Returns the release of the lld that links the program, if it tells.
-pub(crate) fn lld_release(arguments: &Arguments, linker: &Command) -> Option<u32> {
-    ElfLinker::release_of_lld(&version(arguments, linker))
 }
 
 /// Returns the answer of the linker to `--version`.

@@ -49,14 +49,6 @@ impl ElfLinker {
     }
 }
 
-/// The linker for an ELF host, which is asked on demand.
-pub(crate) trait AskedLinker {
-    fn elf_linker(&self) -> ElfLinker;
-
-    /// Returns the release if it is lld, and tells.
-    fn lld_release(&self) -> Option<u32>;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,10 +1,9 @@
 //! Runs a host link with device code: all phases in order.
 
-use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use offload_build::tools::{self as device, Command};
+use offload_build::tools as device;
 use offload_formats::container::cubin;
 use offload_formats::container::elf::Machine;
 use offload_formats::container::large::ImagePlacement;
@@ -22,10 +21,11 @@ use crate::linker_wrapper::error::{self, LinkError};
 use crate::linker_wrapper::inputs::file::{InputFile, Inputs};
 use crate::linker_wrapper::inputs::{host_archive, host_objects};
 use crate::linker_wrapper::installed::device_programs::DevicePrograms;
+use crate::linker_wrapper::installed::host_linker::HostLinker;
 use crate::linker_wrapper::installed::runtimes::{self, HostProgram};
-use crate::linker_wrapper::installed::{self, host_compiler, programs, rpath_folders};
+use crate::linker_wrapper::installed::{host_compiler, programs, rpath_folders};
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
-use crate::linker_wrapper::line::elf_linker::{AskedLinker, ElfLinker};
+use crate::linker_wrapper::line::elf_linker::ElfLinker;
 use crate::linker_wrapper::line::host;
 use crate::linker_wrapper::line::options::Jobs;
 use crate::linker_wrapper::plan::containers::{Container, ContainerContent, Product};
@@ -48,25 +48,11 @@ use crate::{files, say};
 pub(crate) struct Link<'a> {
     pub arguments: Arguments,
     pub inputs: Inputs,
-    pub linker: Command,
+    pub linker: HostLinker,
     /// Name under which the tool was started.
     pub tool: &'a OsStr,
     pub trace: &'a Trace,
     pub actions: Actions,
-    /// The linker for an ELF host, found on demand.
-    pub elf_linker: OnceCell<ElfLinker>,
-}
-
-impl AskedLinker for Link<'_> {
-    fn elf_linker(&self) -> ElfLinker {
-        *self
-            .elf_linker
-            .get_or_init(|| installed::host_linker::elf_linker(&self.arguments, &self.linker))
-    }
-
-    fn lld_release(&self) -> Option<u32> {
-        installed::host_linker::lld_release(&self.arguments, &self.linker)
-    }
 }
 
 impl Link<'_> {
@@ -98,7 +84,8 @@ impl Link<'_> {
             return self.finish(products, entries, rules, report, &files, &workplace);
         }
         self.make_host_parts(&workplace, report)?;
-        let mut images = Images::select(&self.inputs, &self.arguments, rules, self, report)?;
+        let mut images =
+            Images::select(&self.inputs, &self.arguments, rules, &self.linker, report)?;
         if rules == Rules::Ours {
             images.part_releases()?;
         }
@@ -183,7 +170,7 @@ impl Link<'_> {
             device::Way::Own => runtimes::find(&[OffloadKind::OPENMP], self.program(clang)),
         };
         let mut planner = Planner::new(arguments, &self.inputs, way, programs.cuda(), &runtimes);
-        planner.add_library(arguments.cpp_library(self.linker.program().as_os_str()));
+        planner.add_library(arguments.cpp_library(self.linker.command.program().as_os_str()));
         let find = |job: &GroupJob<'_>| {
             programs.find(&job.job, job.made_by, |tools| planner.check(job, tools))
         };
@@ -468,7 +455,7 @@ impl Link<'_> {
             }
             let write = |content: &[u8]| self.actions.response_file(files, content);
             let line = arguments.render(&objects, &flags, write)?;
-            let command = self.linker.clone().args(line);
+            let command = self.linker.command.clone().args(line);
             self.actions.show(&command);
             if self.actions.are_dry() {
                 if arguments.relocatable && !containers.is_empty() {
@@ -531,7 +518,8 @@ impl Link<'_> {
             inputs: hidden.map(|file| &*file.path).collect(),
             own: objects.iter().map(PathBuf::as_path).chain(parts).collect(),
             temporary: temporary.existing(),
-            escapes: self.arguments.family.is_elf() && self.elf_linker() == ElfLinker::Lld,
+            escapes: self.arguments.family.is_elf()
+                && self.linker.elf(&self.arguments) == ElfLinker::Lld,
         };
         inputs.correct(path).map_err(|source| {
             LinkError::io(
@@ -551,7 +539,7 @@ impl Link<'_> {
         host: Machine,
     ) -> Result<(ImagePlacement, Vec<OsString>), LinkError> {
         let arguments = &self.arguments;
-        let linker = || self.elf_linker();
+        let linker = || self.linker.elf(arguments);
         let mut flags = Vec::new();
         // LLVM's command lines do not have this option, and its tests compare the lines.
         let as_llvm = self.actions.show_as_llvm();
@@ -601,7 +589,7 @@ impl Link<'_> {
         if self.actions.show_as_llvm() {
             return Ok(object); // LLVM does this in its own process
         }
-        let compiler = host_compiler::find(arguments, &self.linker, host)?;
+        let compiler = host_compiler::find(arguments, &self.linker.command, host)?;
         let command = source.compile(compiler, arguments.family, &object);
         for (file, pieces) in &source.blobs {
             self.actions.write_pieces(file, pieces, files)?;

@@ -1,7 +1,6 @@
 //! Starts a link: answers a question, execs the host linker, or links device code.
 
 use offload_build::tools::{Command, with_code};
-use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 
 use offload_formats::names::OffloadKind;
@@ -10,6 +9,7 @@ use crate::linker_wrapper::actions::Actions;
 use crate::linker_wrapper::choose::host_entries::HostEntries;
 use crate::linker_wrapper::error::LinkError;
 use crate::linker_wrapper::inputs::file::{Inputs, Unreadable};
+use crate::linker_wrapper::installed::host_linker::HostLinker;
 use crate::linker_wrapper::installed::{self, rpath_folders};
 use crate::linker_wrapper::line::arguments::{Arguments, Position};
 use crate::linker_wrapper::line::host;
@@ -112,13 +112,12 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, LinkError> {
         let link = Link {
             arguments,
             inputs,
-            linker,
+            linker: HostLinker::new(linker),
             tool,
             trace: &trace,
             actions,
-            elf_linker: OnceCell::new(),
         };
-        let program = link.linker.program().to_owned();
+        let program = link.linker.command.program().to_owned();
         let code = link.run()?;
         return match tool_name(tool) == LLVM_NAME && code != 0 {
             true => Err(LinkError::HostLinker { program }),

@@ -2,16 +2,18 @@
 
 use std::collections::VecDeque;
 
-use super::{CommonStorage, HostSearch, SearchedContent, SearchedFile, SymbolReader, SymbolState};
+use super::{CommonStorage, HostSearch, SearchedContent, SearchedFile, SymbolState};
+use crate::linker_wrapper::choose::host_units::UnitReader;
+use crate::linker_wrapper::error::LinkError;
 
 impl HostSearch<'_> {
     /// Goes through all files, and returns the units that it found.
-    pub(super) fn queue_up<E>(
+    pub(super) fn queue_up(
         &mut self,
         files: &[SearchedFile],
         common: CommonStorage,
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<VecDeque<usize>, E> {
+        reader: &mut UnitReader<'_, '_>,
+    ) -> Result<VecDeque<usize>, LinkError> {
         let mut queue = VecDeque::new();
         for file in files {
             match file.content.clone() {
@@ -37,11 +39,11 @@ impl HostSearch<'_> {
     }
 
     /// Loads units, and what they need.
-    pub(super) fn load_queued<E>(
+    pub(super) fn load_queued(
         &mut self,
         mut queue: VecDeque<usize>,
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<(), E> {
+        reader: &mut UnitReader<'_, '_>,
+    ) -> Result<(), LinkError> {
         while let Some(unit) = queue.pop_front() {
             if !self.loaded[unit] {
                 let needed = self.load(unit, reader)?;

@@ -3,15 +3,17 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::{CommonStorage, HostSearch, SearchedContent, SearchedFile, SymbolReader, SymbolState};
+use super::{CommonStorage, HostSearch, SearchedContent, SearchedFile, SymbolState};
+use crate::linker_wrapper::choose::host_units::UnitReader;
+use crate::linker_wrapper::error::LinkError;
 
 impl HostSearch<'_> {
-    pub(super) fn go_through<E>(
+    pub(super) fn go_through(
         &mut self,
         files: &[SearchedFile],
         common: CommonStorage,
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<(), E> {
+        reader: &mut UnitReader<'_, '_>,
+    ) -> Result<(), LinkError> {
         let groups = files.chunk_by(|one, two| one.group == two.group);
         for group in groups {
             let mut is_first = true;
@@ -49,11 +51,11 @@ impl HostSearch<'_> {
     }
 
     /// Searches the archives once more.
-    pub(super) fn go_through_again<E>(
+    pub(super) fn go_through_again(
         &mut self,
         files: &[SearchedFile],
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<(), E> {
+        reader: &mut UnitReader<'_, '_>,
+    ) -> Result<(), LinkError> {
         let archives = files
             .iter()
             .filter(|file| matches!(file.content, SearchedContent::Searched(_)));
@@ -62,12 +64,12 @@ impl HostSearch<'_> {
     }
 
     /// Searches an archive until nothing is found, and tells whether a unit was loaded.
-    fn search<E>(
+    fn search(
         &mut self,
         units: Range<usize>,
         common: CommonStorage,
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<bool, E> {
+        reader: &mut UnitReader<'_, '_>,
+    ) -> Result<bool, LinkError> {
         let mut possible: BTreeSet<usize> = BTreeSet::new();
         for symbol in &self.wanted {
             possible.extend(within(&self.providers[*symbol], &units));

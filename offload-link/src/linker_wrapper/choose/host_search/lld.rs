@@ -1,14 +1,16 @@
 //! lld, and unknown linkers: a member is loaded as soon as both a reference and a definition were read.
 
-use super::{CommonStorage, HostSearch, SearchedContent, SearchedFile, SymbolReader, SymbolState};
+use super::{CommonStorage, HostSearch, SearchedContent, SearchedFile, SymbolState};
+use crate::linker_wrapper::choose::host_units::UnitReader;
+use crate::linker_wrapper::error::LinkError;
 
 impl HostSearch<'_> {
-    pub(super) fn match_up<E>(
+    pub(super) fn match_up(
         &mut self,
         files: &[SearchedFile],
         common: CommonStorage,
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<(), E> {
+        reader: &mut UnitReader<'_, '_>,
+    ) -> Result<(), LinkError> {
         for file in files {
             match file.content.clone() {
                 SearchedContent::Loaded(units) => {
@@ -36,12 +38,12 @@ impl HostSearch<'_> {
     }
 
     /// Loads a unit if one of its symbols is needed already.
-    fn offer<E>(
+    fn offer(
         &mut self,
         unit: usize,
         common: CommonStorage,
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<(), E> {
+        reader: &mut UnitReader<'_, '_>,
+    ) -> Result<(), LinkError> {
         if self.loaded[unit] {
             return Ok(());
         }
@@ -58,16 +60,16 @@ impl HostSearch<'_> {
     }
 
     /// Loads a unit, and what it needs of earlier archives.
-    fn load_all<E>(&mut self, unit: usize, reader: &mut impl SymbolReader<E>) -> Result<(), E> {
+    fn load_all(&mut self, unit: usize, reader: &mut UnitReader<'_, '_>) -> Result<(), LinkError> {
         let needed = self.load(unit, reader)?;
         self.load_needed(needed, reader)
     }
 
-    pub(super) fn load_needed<E>(
+    pub(super) fn load_needed(
         &mut self,
         needed: Vec<usize>,
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<(), E> {
+        reader: &mut UnitReader<'_, '_>,
+    ) -> Result<(), LinkError> {
         // What a unit needs comes before what others still need.
         let mut left = vec![needed.into_iter()];
         while let Some(symbols) = left.last_mut() {

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use super::{
-    DefinitionRank, HostSearch, ReferredBy, SearchedContent, SearchedFile, SymbolReader,
-    SymbolState, referred_as,
+    DefinitionRank, HostSearch, ReferredBy, SearchedContent, SearchedFile, SymbolState, referred_as,
 };
+use crate::linker_wrapper::choose::host_units::UnitReader;
+use crate::linker_wrapper::error::LinkError;
 
 /// A unit of an archive that defines a symbol. The least is the best.
 type Definition = (DefinitionRank, usize);
@@ -13,7 +14,7 @@ type Definition = (DefinitionRank, usize);
 impl HostSearch<'_> {
     /// Returns for each symbol the unit of an archive with the first of its best definitions. An only definition is not read, and
     /// counts as a strong one.
-    fn best<E>(&self, reader: &mut impl SymbolReader<E>) -> Result<Vec<Option<Definition>>, E> {
+    fn best(&self, reader: &mut UnitReader<'_, '_>) -> Result<Vec<Option<Definition>>, LinkError> {
         let only = |units: &Vec<usize>| match units.as_slice() {
             [unit] => Some((DefinitionRank::Strong, *unit)),
             _ => None,
@@ -44,11 +45,11 @@ impl HostSearch<'_> {
         Ok(best)
     }
 
-    pub(super) fn choose<E>(
+    pub(super) fn choose(
         &mut self,
         files: &[SearchedFile],
-        reader: &mut impl SymbolReader<E>,
-    ) -> Result<(), E> {
+        reader: &mut UnitReader<'_, '_>,
+    ) -> Result<(), LinkError> {
         let best = self.best(reader)?;
         let mut end = 0;
         for file in files {
