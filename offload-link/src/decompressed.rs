@@ -40,9 +40,15 @@ pub(crate) fn hint_for(remedy: Option<Remedy>) -> Option<String> {
 
 /// Returns the text of an error with this remedy, with its hint. If a temporary file could not be written, it is about that file.
 pub(crate) fn with_hint(error: &impl fmt::Display, remedy: Option<Remedy>) -> String {
-    match (hint_for(remedy), files::check_unpacked()) {
-        (Some(hint), Err(unwritten)) => format!("{unwritten}\nhint: {hint}"),
-        (Some(hint), Ok(())) => format!("{error}\nhint: {hint}"),
-        (None, _) => error.to_string(),
+    let text = match remedy {
+        Some(Remedy::Space) => match files::check_unpacked() {
+            Err(unwritten) => unwritten.to_string(),
+            Ok(()) => error.to_string(),
+        },
+        _ => error.to_string(),
+    };
+    match hint_for(remedy) {
+        Some(hint) => format!("{text}\nhint: {hint}"),
+        None => text,
     }
 }

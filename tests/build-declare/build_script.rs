@@ -172,8 +172,7 @@ fn takes_tables_of_targets_that_a_variable_may_add() {
         let keys = format!(
             "{keys}flags = [\"-nogpuinc\", \"-nogpulib\"]\ndefine = {{ LOAD = 1 }}\n{table}"
         );
-        let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
-        package.put("Cargo.toml", &format!("{manifest}{keys}"));
+        package.declare(&keys);
         Some(package)
     };
     let plan = |package: &Package, capability: &str| {

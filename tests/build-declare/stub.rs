@@ -4,20 +4,14 @@ use crate::support;
 
 use std::fs;
 use std::process::Command;
-use support::package::{Package, text};
-
-const OUT: &str = "target/build/pack-0123/out";
+use support::package::{OUT, Package, text};
 
 /// A package of that language, its compiler missing.
 fn package(keys: &str, source: &str, text: &str) -> Option<Package> {
     let package = Package::new("")?;
     fs::remove_file(package.at("kernels/k.c")).unwrap();
     package.put(source, text);
-    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
-    package.put(
-        "Cargo.toml",
-        &format!("{manifest}{keys}sources = [\"kernels/*\"]\n"),
-    );
+    package.declare(&format!("{keys}sources = [\"kernels/*\"]\n"));
     fs::remove_file(package.at("kernels/k.h")).unwrap();
     Some(package)
 }

@@ -4,9 +4,8 @@ use crate::support;
 
 use std::fs;
 use std::process::Command;
-use support::package::{Package, text};
+use support::package::{OUT, Package, text};
 
-const OUT: &str = "target/build/pack-0123/out";
 const KERNELS: &str = r#"
 #define __global__ __attribute__((global))
 namespace ns {

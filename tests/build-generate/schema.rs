@@ -3,8 +3,8 @@
 use crate::support;
 
 use std::fs;
-use support::cuda_package::{CUDA, OUT, declare, package, targets};
-use support::package::{Package, text};
+use support::cuda_package::{CUDA, package, targets};
+use support::package::{OUT, Package, text};
 
 /// What a build without some tools comes to.
 #[derive(Debug, PartialEq)]
@@ -91,7 +91,7 @@ fn does_without_what_is_missing_as_the_manifest_says() {
             std::array::from_fn(|_| Outcome::Built(vec!["compute_80"])),
         ),
     ] {
-        declare(&package, &format!("{CUDA}{}", targets(names)));
+        package.declare(&format!("{CUDA}{}", targets(names)));
         for (missing, expected) in ["", "skip", "error", "stub"].iter().zip(expected) {
             let found = outcome(&package, names, missing, compiler);
             assert_eq!(found, expected, "{names:?} {missing}");
@@ -129,14 +129,11 @@ fn warns_of_patterns_that_leave_out_nothing() {
 #[test]
 fn takes_other_build_systems_variables_for_the_language_that_counts() {
     let Some(package) = package("") else { return };
-    declare(
-        &package,
-        &format!(
-            "{}{}",
-            CUDA.replace("\"cuda\"", "\"hip\""),
-            targets(&["gfx90a"])
-        ),
-    );
+    package.declare(&format!(
+        "{}{}",
+        CUDA.replace("\"cuda\"", "\"hip\""),
+        targets(&["gfx90a"])
+    ));
     let mut script = package.script();
     script
         .env("OFFLOAD_LANGUAGE", "cuda")
@@ -156,7 +153,7 @@ fn names_the_line_of_keys_without_effect_and_of_features_that_are_none() {
     fs::write(package.at("k.hsaco"), "").unwrap();
     let keys = "language = \"prebuilt\"\nsources = [\"k.hsaco\"]\ntargets = [\"gfx90a\"]\n";
     let fails = |more: &str| {
-        declare(&package, &format!("{keys}{more}\n"));
+        package.declare(&format!("{keys}{more}\n"));
         package.fails(&mut package.script())
     };
     assert_eq!(
@@ -175,7 +172,7 @@ fn says_what_was_searched_and_how_to_get_it() {
     let sources = "sources = [\"kernels/*.cu\"]\n";
     let without = "flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
     let fails = |keys: &str, shim: bool| {
-        declare(&package, keys);
+        package.declare(keys);
         let mut script = package.script();
         script
             .env("CUDA_PATH", "/nonexistent")

@@ -5,11 +5,9 @@ use crate::support;
 use offload_formats::container::kernels::kernels;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::PathBuf;
 use std::process::Command;
-use support::package::{Package, text};
+use support::package::{OUT, Package, text};
 
-const OUT: &str = "target/build/pack-0123/out";
 const HIP: &str =
     "language = \"hip\"\nsources = [\"kernels/*.hip\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n";
 const CUDA: &str = "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n\
@@ -38,11 +36,6 @@ fn package() -> Option<Package> {
     Some(package)
 }
 
-fn declare(package: &Package, keys: &str) {
-    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
-    package.put("Cargo.toml", &format!("{manifest}{keys}"));
-}
-
 fn script(package: &Package, path: &str, text: &str) {
     let log = package.at("starts");
     package.put(
@@ -50,14 +43,6 @@ fn script(package: &Package, path: &str, text: &str) {
         &format!("#!/bin/sh\necho \"$@\" >> '{}'\n{text}\n", log.display()),
     );
     fs::set_permissions(package.at(path), fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-fn image(package: &Package, target: &str) -> PathBuf {
-    package
-        .at(OUT)
-        .join("offload/kernels")
-        .join(target)
-        .join("image")
 }
 
 /// The build script with this clang, and a linker for AMD.
@@ -72,7 +57,7 @@ fn with(package: &Package, clang: &str) -> Command {
 
 /// The arguments of the one kernel of an image.
 fn arguments(package: &Package, target: &str) -> Vec<(u32, u32)> {
-    let kernels = kernels(&fs::read(image(package, target)).unwrap()).unwrap();
+    let kernels = kernels(&fs::read(package.image(target)).unwrap()).unwrap();
     let [kernel] = kernels.as_slice() else {
         panic!("{kernels:?}");
     };
@@ -98,14 +83,11 @@ fn makes_images_with_every_clang_from_16_on() {
         let clang = clang.to_str().unwrap();
         for level in ["0", "2"] {
             let targets = "targets = [\"gfx90a:xnack-\", \"gfx1100\"]\n";
-            declare(&package, &format!("{HIP}{targets}opt-level = {level}\n"));
+            package.declare(&format!("{HIP}{targets}opt-level = {level}\n"));
             text(&with(&package, clang).output().unwrap());
             for (folder, flags) in [("gfx90a-xnack-", "gfx90a, xnack-"), ("gfx1100", "gfx1100")] {
-                let header = support::run(
-                    Command::new(&readelf)
-                        .arg("-h")
-                        .arg(image(&package, folder)),
-                );
+                let header =
+                    support::run(Command::new(&readelf).arg("-h").arg(package.image(folder)));
                 let line = header.lines().find(|line| line.contains("Flags:")).unwrap();
                 assert!(line.contains(flags), "{word} -O{level}: {line}");
                 assert_eq!(arguments(&package, folder), [(0, 8), (8, 8)], "{word}");
@@ -120,15 +102,13 @@ fn makes_images_with_every_clang_from_16_on() {
             }
         }
         if package.at("ir").is_dir() {
-            declare(
-                &package,
-                "language = \"bitcode\"\nsources = [\"ir/*\"]\ntargets = [\"gfx1100\"]\n",
-            );
+            package
+                .declare("language = \"bitcode\"\nsources = [\"ir/*\"]\ntargets = [\"gfx1100\"]\n");
             text(&with(&package, clang).output().unwrap());
             assert_eq!(arguments(&package, "gfx1100"), [(0, 8), (8, 8)], "{word}");
         }
         let Some(cuda) = cuda else { continue };
-        declare(&package, CUDA);
+        package.declare(CUDA);
         text(
             &with(&package, clang)
                 .env("CUDA_PATH", cuda)
@@ -159,7 +139,7 @@ fn asks_a_compiler_again_that_did_not_answer() {
         "exec /usr/bin/clang-22 \"$@\"",
     );
     symlink(package.at("lld/ld.lld"), package.at("other/bin/ld.lld")).unwrap();
-    declare(&package, &format!("{HIP}targets = [\"gfx90a\"]\n"));
+    package.declare(&format!("{HIP}targets = [\"gfx90a\"]\n"));
     let path = ["llvm/bin", "other/bin"].map(|name| package.at(name).display().to_string());
     let build = || {
         let mut script = package.script();
@@ -205,7 +185,7 @@ fn takes_a_clang_that_knows_all_targets() {
     symlink(package.at("lld/ld.lld"), package.at("none/bin/ld.lld")).unwrap();
     symlink(clang.parent().unwrap(), package.at("newest")).unwrap();
     let build = |folders: &[&str], targets: &str| {
-        declare(&package, &format!("{HIP}targets = [{targets}]\n"));
+        package.declare(&format!("{HIP}targets = [{targets}]\n"));
         let folders: Vec<String> = folders
             .iter()
             .map(|name| package.at(name).display().to_string())
@@ -218,13 +198,7 @@ fn takes_a_clang_that_knows_all_targets() {
     };
     let compiler = |folders: &[&str], targets: &str| {
         text(&build(folders, targets).output().unwrap());
-        let record = fs::read_to_string(package.at(OUT).join("offload/manifest.json")).unwrap();
-        let record: serde_json::Value = serde_json::from_str(&record).unwrap();
-        let path = PathBuf::from(record["modules"][0]["compiler"].as_str().unwrap());
-        path.strip_prefix(package.folder.root())
-            .unwrap()
-            .display()
-            .to_string()
+        package.recorded_compiler()
     };
     let all = ["llvm/bin", "none/bin", "newest"];
     assert_eq!(
@@ -318,7 +292,7 @@ fn takes_the_newest_clang_with_openmps_runtime_for_the_gpus() {
     symlink(package.at("22/bin/clang"), package.at("bin/clang-22")).unwrap();
     symlink("/usr/lib/llvm-19/bin/clang", package.at("bin/clang-19")).unwrap();
     let run = |targets: &str| {
-        declare(&package, &keys(targets));
+        package.declare(&keys(targets));
         let mut script = package.script();
         script
             .env_remove("OFFLOAD_COMPILER")
@@ -350,7 +324,7 @@ fn takes_the_standard_for_the_sources_of_its_language() {
     package.put("kernels/k.c", &format!("int f(int x) {{\n{region}"));
     let cpp = "static_assert(__cplusplus == 202002L);\nint g(int x) {\n";
     package.put("kernels/k.cpp", &format!("{cpp}{region}"));
-    declare(&package, &format!("{keys}std = \"c++20\"\n"));
+    package.declare(&format!("{keys}std = \"c++20\"\n"));
     text(&package.script().output().unwrap());
     // Alone, C has no such standard.
     fs::remove_file(package.at("kernels/k.cpp")).unwrap();
@@ -380,7 +354,7 @@ fn says_which_compiler_knows_families_of_processors() {
         ),
     ] {
         let cuda = CUDA.replace("\"sm_80\", \"sm_90\"", "\"compute_100f\"");
-        declare(&package, &format!("{cuda}{declared}"));
+        package.declare(&format!("{cuda}{declared}"));
         let error = package.fails(package.script().env_remove("OFFLOAD_COMPILER"));
         let hint = "hint: clang up to 22 knows no family-specific processors such as `compute_100f`: set `compiler = \"nvcc\"`, or use \
              `compute_100` or `compute_100a`";

@@ -6,10 +6,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::cuda_package::{declare, program};
-use support::package::{Package, text};
+use support::cuda_package::program;
+use support::package::{OUT, Package, text};
 
-const OUT: &str = "target/build/pack-0123/out";
 const CUDA: &str =
     "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\ntargets = [\"compute_80\"]\n";
 
@@ -49,7 +48,7 @@ fn package(source: &str, keys: &str) -> Option<(Package, Command)> {
     let package = Package::new("")?;
     fs::remove_file(package.at("kernels/k.c")).unwrap();
     package.put("kernels/k.cu", source);
-    declare(&package, keys);
+    package.declare(keys);
     let toolkit = toolkit(&package)?;
     let mut script = package.script();
     script
@@ -69,10 +68,7 @@ fn finds_headers_of_toolkits_that_clang_does_not_search() {
     let main = "println!(\"{}\", kernels::kernel::first.name);";
     assert_eq!(program(&package, main), "first\n");
     // Host code includes the same headers.
-    declare(
-        &package,
-        &format!("{CUDA}host = true\n").replace("compute_80", "sm_80"),
-    );
+    package.declare(&format!("{CUDA}host = true\n").replace("compute_80", "sm_80"));
     text(&script.output().unwrap());
     // The header that wheels lack is the toolkit's own if it has one.
     package.put(
@@ -127,7 +123,7 @@ fn gives_host_code_the_functions_of_nvcc_with_each_clang() {
         };
         fs::remove_file(package.at("kernels/k.c")).unwrap();
         package.put("kernels/k.cu", source);
-        declare(&package, &format!("{CUDA}host = true\nrdc = false\n"));
+        package.declare(&format!("{CUDA}host = true\nrdc = false\n"));
         let mut script = package.script();
         script
             .env("OFFLOAD_COMPILER", clang)
@@ -188,7 +184,7 @@ fn asserts_in_device_code_without_a_header_as_nvcc_does() {
     let ptx = package.at(OUT).join("offload/kernels/compute_80/image");
     let ptx = fs::read_to_string(ptx).unwrap();
     assert!(ptx.contains("__assertfail"), "{ptx}");
-    declare(&package, &format!("{CUDA}define = {{ NDEBUG = true }}\n"));
+    package.declare(&format!("{CUDA}define = {{ NDEBUG = true }}\n"));
     text(&script.output().unwrap());
     let ptx = package.at(OUT).join("offload/kernels/compute_80/image");
     let ptx = fs::read_to_string(ptx).unwrap();
@@ -286,7 +282,7 @@ fn says_that_a_folder_has_a_header_in_place_of_cudas() {
     let hint = "\nhint: clang reads `cuda.h` from a folder of `include` instead of CUDA's: set `compiler = \"nvcc\"`, or, if your `cuda.h` is \
         beside the files that include it, name the folder by `flags = [\"-idirafter\", \"DIR\"]` in place of `include`\n";
     assert!(error.contains(hint), "{error}");
-    declare(&package, &keys("flags = [\"-idirafter\", \"own\"]"));
+    package.declare(&keys("flags = [\"-idirafter\", \"own\"]"));
     text(&script.output().unwrap());
 }
 
@@ -313,16 +309,15 @@ fn names_kernels_after_the_list_of_architectures_on_all_sides() {
     script.env("OFFLOAD_COMPILER", package.at("cuda/bin/nvcc"));
     let instance = "template __global__ void k<__CUDA_ARCH_LIST__>(int *);\n";
     package.put("kernels/k.cu", &format!("{source}{instance}"));
-    declare(&package, &format!("{keys}images = \"source\"\n"));
+    package.declare(&format!("{keys}images = \"source\"\n"));
     text(&script.output().unwrap());
     let file = fs::read_to_string(package.at(OUT).join("kernels.rs")).unwrap();
     assert!(file.contains(name), "{file}");
     script.env("OFFLOAD_COMPILER", "clang-22");
     // Another list is the user's affair.
-    declare(
-        &package,
-        &format!("{keys}host = true\ndefine = {{ __CUDA_ARCH_LIST__ = \"700\" }}\n"),
-    );
+    package.declare(&format!(
+        "{keys}host = true\ndefine = {{ __CUDA_ARCH_LIST__ = \"700\" }}\n"
+    ));
     let plan = script.env("OFFLOAD_DRY_RUN", "1").output().unwrap();
     let plan = String::from_utf8(plan.stderr).unwrap();
     assert!(plan.contains(" -D__CUDA_ARCH_LIST__=700 "), "{plan}");
@@ -344,7 +339,7 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
     let source = "#ifdef __CUDA_ARCH__\n__device__ int f() { return 1; }\n#else\nint f() { return 1; }\n#endif\n\
         extern \"C\" __global__ void k(int *x) { *x = f(); }\n";
     package.put("kernels/k.cu", source);
-    declare(&package, &format!("{CUDA}host = true\n"));
+    package.declare(&format!("{CUDA}host = true\n"));
     let error = package.fails(&mut script);
     let hint = "\nhint: nvcc does not compile kernels for the host: set `compiler = \"nvcc\"` for a module of these sources, or \
         declare the function `__host__ __device__`\n";
@@ -354,7 +349,7 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
     let error = package.fails(&mut script);
     let hint = "\nhint: clang does not include `<functional>` and `<utility>`, as nvcc does with `--expt-extended-lambda`: include them in the source\n";
     assert!(error.contains(hint), "{error}");
-    declare(&package, CUDA);
+    package.declare(CUDA);
     let source = "__device__ __attribute__((managed)) int total;\nextern \"C\" __global__ void k(int *x) { *x = total; }\n";
     package.put("kernels/k.cu", source);
     let error = package.fails(&mut script);
@@ -370,7 +365,7 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
         `asm` with operands, which both accept\n";
     assert!(error.contains(hint), "{error}");
     // Without operands, clang hands both on.
-    declare(&package, &CUDA.replace("compute_80", "sm_80"));
+    package.declare(&CUDA.replace("compute_80", "sm_80"));
     let source = "extern \"C\" __global__ void k() { asm volatile(\"{ .reg .pred %%p; }\"); }\n";
     package.put("kernels/k.cu", source);
     let error = package.fails(&mut script);
@@ -388,7 +383,7 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
         error.contains("used as initial value not in") && error.contains(hint),
         "{error}"
     );
-    declare(&package, CUDA);
+    package.declare(CUDA);
     let error = package.fails(&mut script);
     assert!(
         error.contains("with addresses in shared memory") && error.contains(hint),
@@ -456,10 +451,7 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
     let hint = "\nhint: nvcc accepts `x = {}` where several assignments fit, as for `half2`: set `compiler = \"nvcc\"`, or write \
         `x = half2{}`, which both accept\n";
     assert!(error.contains(hint), "{error}");
-    declare(
-        &package,
-        &format!("{CUDA}flags = [\"--expt-relaxed-constexpr\"]\n"),
-    );
+    package.declare(&format!("{CUDA}flags = [\"--expt-relaxed-constexpr\"]\n"));
     let error = package.fails(&mut script);
     let hint = "\nhint: clang compiles this module, so `flags` are its options: for those of nvcc set `compiler = \"nvcc\"`\n";
     assert!(error.contains(hint), "{error}");
@@ -513,7 +505,7 @@ fn says_where_the_keyword_template_is_missing_before_types() {
     script
         .env("OFFLOAD_COMPILER", &nvcc)
         .env("PATH", std::env::var_os("PATH").unwrap());
-    declare(&package, &sm_80);
+    package.declare(&sm_80);
     package.put("kernels/k.cu", &source("t.get", "Other"));
     let error = package.fails(&mut script);
     let hint = "\nhint: if it is in a call such as `T::cast<int>(x)` or `t.cast<int>(x)`, where `T` is dependent, write \
@@ -555,7 +547,7 @@ fn knows_functions_that_the_toolkits_headers_call() {
     }
     assert!(!ptx.contains("_impl"), "{ptx}");
     // ptxas takes them all.
-    declare(&package, &CUDA.replace("compute_80", "sm_80"));
+    package.declare(&CUDA.replace("compute_80", "sm_80"));
     text(&script.output().unwrap());
 }
 
@@ -610,6 +602,6 @@ fn loads_and_stores_with_the_cache_hints_of_nvcc() {
     assert_eq!(ours, accesses(&fs::read_to_string(&theirs).unwrap()));
     // ptxas takes them all, and so does clang where it compiles the host's part.
     let both = CUDA.replace("compute_80", "sm_80") + "host = true\n";
-    declare(&package, &both);
+    package.declare(&both);
     text(&script.output().unwrap());
 }

@@ -28,7 +28,7 @@ fn package(keys: &str) -> Option<Package> {
     // One of a later release, as far as its name tells.
     later_clang(&package, "23/clang-23");
     package.put("bin/ld.lld", "");
-    declare(&package, keys);
+    package.declare(keys);
     Some(package)
 }
 
@@ -41,11 +41,6 @@ fn put_hip(package: &Package, major: u32, minor: u32) {
     let version = format!("#define HIP_VERSION_MAJOR {major}\n#define HIP_VERSION_MINOR {minor}\n");
     package.put("rocm/include/hip/hip_version.h", &version);
     package.put("rocm/include/hip/hip_runtime.h", "");
-}
-
-fn declare(package: &Package, keys: &str) {
-    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
-    package.put("Cargo.toml", &format!("{manifest}{keys}"));
 }
 
 /// A dry run with the clangs of these releases.
@@ -112,7 +107,7 @@ fn takes_the_newest_clang_that_reads_the_toolkits_headers() {
         "flags = [\"--cuda-path={}\"]\n",
         package.at("cuda").display()
     );
-    declare(&package, &format!("{CUDA}{flags}"));
+    package.declare(&format!("{CUDA}{flags}"));
     let error = package.fails(script(&["19"]).env_remove("CUDA_PATH"));
     assert!(error.contains(problem), "{error}");
     // Sources that do without the toolkit are compiled by any clang.
@@ -120,7 +115,7 @@ fn takes_the_newest_clang_that_reads_the_toolkits_headers() {
         "kernels/k.cu",
         "#include <offload/gpu.h>\n__global__ void k() {}\n",
     );
-    declare(&package, CUDA);
+    package.declare(CUDA);
     assert!(compile(&mut script(&["19"])).contains("/19/clang-19 "));
 }
 
@@ -172,13 +167,10 @@ fn takes_the_newest_clang_that_reads_the_device_libraries() {
         error.ends_with("), or set `flags = [\"-mcode-object-version=5\"]`"),
         "{error}"
     );
-    declare(
-        &package,
-        &format!("{HIP}flags = [\"-mcode-object-version=5\"]\n"),
-    );
+    package.declare(&format!("{HIP}flags = [\"-mcode-object-version=5\"]\n"));
     assert!(compile(&mut script(&["22"])).contains("/22/clang-22 "));
     // As in Debian's: beside the clang of their release.
-    declare(&package, HIP);
+    package.declare(HIP);
     fs::create_dir_all(package.at("rocm/lib/llvm-21/lib/clang/21/amdgcn")).unwrap();
     let debian = package.at("rocm/lib/llvm-21/lib/clang/21/amdgcn/bitcode");
     fs::rename(package.at(folder), debian).unwrap();
@@ -192,7 +184,7 @@ fn takes_the_newest_clang_that_reads_the_device_libraries() {
         "{error}"
     );
     // Nothing is asked of libraries that are not linked.
-    declare(&package, &format!("{HIP}flags = [\"-nogpulib\"]\n"));
+    package.declare(&format!("{HIP}flags = [\"-nogpulib\"]\n"));
     assert!(compile(&mut script(&["19"])).contains("/19/clang-19 "));
 }
 
@@ -295,7 +287,7 @@ fn defines_the_wavefront_size_that_headers_read() {
     let Some(package) = package(HIP) else { return };
     let plan = |release: &str, major: u32, keys: &str| {
         put_hip(&package, major, 4);
-        declare(&package, &format!("{HIP}host = true\n{keys}"));
+        package.declare(&format!("{HIP}host = true\n{keys}"));
         let mut script = script(&package, &[release]);
         let output = script
             .env("ROCM_PATH", package.at("rocm"))

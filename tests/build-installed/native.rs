@@ -7,9 +7,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use support::package::{Package, text};
+use support::package::{OUT, Package, text};
 
-const OUT: &str = "target/build/pack-0123/out";
 const HIP: &str =
     "language = \"hip\"\nsources = [\"kernels/*.hip\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n";
 const KERNEL: &str = "#define __global__ __attribute__((global))\n#ifndef ADD\n#define ADD 1\n#endif\n\
@@ -24,18 +23,13 @@ fn package(keys: &str) -> Option<Package> {
     fs::remove_file(package.at("kernels/k.c")).unwrap();
     package.put("kernels/k.hip", KERNEL);
     package.put("kernels/k.cu", KERNEL);
-    declare(&package, keys);
+    package.declare(keys);
     // It succeeds, and says nothing.
     program(&package, "llvm/bin/amdgpu-arch", ":");
     program(&package, "tools/rocm_agent_enumerator", "echo gfx000");
     program(&package, "llvm/bin/nvptx-arch", FAILS);
     program(&package, "tools/nvidia-smi", SMI_FAILS);
     Some(package)
-}
-
-fn declare(package: &Package, keys: &str) {
-    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
-    package.put("Cargo.toml", &format!("{manifest}{keys}"));
 }
 
 /// One that notes how it is started.
@@ -146,10 +140,9 @@ fn builds_for_the_gpus_of_this_machine() {
     let tables = "[package.metadata.offload.target.native]\ndefine = { ADD = 5, OTHER = 1 }\n\
         [package.metadata.offload.target.gfx1100]\ndefine = { ADD = 7 }\n\
         [package.metadata.offload.target.gfx906]\ndefine = { ADD = 8 }\n";
-    declare(
-        &package,
-        &format!("{HIP}targets = [\"gfx90a\", \"native\", \"gfx942\"]\n{tables}"),
-    );
+    package.declare(&format!(
+        "{HIP}targets = [\"gfx90a\", \"native\", \"gfx942\"]\n{tables}"
+    ));
     assert_eq!(built(&mut build(&package)), ["gfx90a", "gfx1100", "gfx942"]);
     let starts = fs::read_to_string(package.at("starts")).unwrap();
     let of = |arch: &str| {
@@ -166,7 +159,7 @@ fn builds_for_the_gpus_of_this_machine() {
     assert!(!of("gfx942").contains("-DADD"), "{}", of("gfx942"));
     // A variable names others, and nobody is asked.
     asked(&package);
-    declare(&package, &format!("{HIP}targets = [\"native\"]\n"));
+    package.declare(&format!("{HIP}targets = [\"native\"]\n"));
     assert_eq!(
         built(build(&package).env("OFFLOAD_TARGETS", "gfx906")),
         ["gfx906"]
@@ -188,7 +181,7 @@ fn does_not_warn_of_patterns_of_kernels_that_gpus_of_other_machines_lack() {
     program(&package, "llvm/bin/amdgpu-arch", "echo gfx90a");
     let told = text(&build(&package).output().unwrap());
     assert!(!told.contains("cargo::warning"), "{told}");
-    declare(&package, &keys("gfx90a"));
+    package.declare(&keys("gfx90a"));
     let told = text(&build(&package).output().unwrap());
     assert!(told.contains("`other` matches no missing kernel"), "{told}");
 }
@@ -242,7 +235,7 @@ fn names_tables_of_gpus_that_no_machine_has() {
     let expected = "[package.metadata.offload.target.\"gfx90b\"]: `gfx90b` is not a known processor; did you mean `gfx90a`? [OFF504]";
     assert_eq!(error, expected);
     // One of another machine.
-    declare(&package, &format!("{keys}{}", table.replace("90b", "90a")));
+    package.declare(&format!("{keys}{}", table.replace("90b", "90a")));
     let told = text(&build(&package).output().unwrap());
     assert!(!told.contains("cargo::warning"), "{told}");
 }
@@ -261,13 +254,10 @@ fn says_what_was_asked_when_there_is_no_gpu() {
         package.fails(build(&package).env("OFFLOAD_MISSING", "stub")),
         none
     );
-    declare(
-        &package,
-        &format!(
-            "{}targets = [\"native\"]\n",
-            HIP.replace("hip", "cuda").replace("*.cuda", "*.cu")
-        ),
-    );
+    package.declare(&format!(
+        "{}targets = [\"native\"]\n",
+        HIP.replace("hip", "cuda").replace("*.cuda", "*.cu")
+    ));
     assert_eq!(
         package.fails(&mut build(&package)),
         "Cargo.toml:8:1: `native`: no GPU found: `llvm/bin/nvptx-arch` failed (exit status: 1); \

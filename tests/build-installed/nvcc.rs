@@ -7,9 +7,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::package::{Package, text};
+use support::package::{OUT, Package, text};
 
-const OUT: &str = "target/build/pack-0123/out";
 const KEYS: &str = "language = \"cuda\"\ncompiler = \"nvcc\"\nsources = [\"kernels/*.cu\"]\n";
 const TARGETS: &str = "targets = [\"sm_90\", \"sm_80\"]\n";
 const KERNEL: &str = "#include \"k.h\"\n\
@@ -50,14 +49,9 @@ fn package(keys: &str) -> Option<(Package, PathBuf)> {
     package.put("kernels/device.h", "#define TIMES 2\n#define FACTOR 3\n");
     package.put("kernels/k.cu", KERNEL);
     package.put("kernels/helper.cu", HELPER);
-    declare(&package, keys);
+    package.declare(keys);
     let bin = toolkit(&package, "cuda")?;
     Some((package, bin))
-}
-
-fn declare(package: &Package, keys: &str) {
-    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
-    package.put("Cargo.toml", &format!("{manifest}{keys}"));
 }
 
 /// The build script, which finds the toolkit by its usual variable.
@@ -67,14 +61,6 @@ fn script(package: &Package) -> Command {
         .env_remove("OFFLOAD_COMPILER")
         .env("CUDA_PATH", package.at("cuda"));
     script
-}
-
-fn image(package: &Package, target: &str) -> PathBuf {
-    package
-        .at(OUT)
-        .join("offload/kernels")
-        .join(target)
-        .join("image")
 }
 
 /// What cuobjdump says of the kernels and device functions of an image.
@@ -125,7 +111,7 @@ fn makes_the_images_that_nvcc_makes() {
             .args(["k.cu", "helper.cu", "-o"])
             .arg(&theirs);
         support::run(&mut command);
-        let ours = image(&package, &format!("sm_{number}"));
+        let ours = package.image(&format!("sm_{number}"));
         let expected = resources(&bin, &theirs);
         assert_eq!(expected.len(), 3, "{expected:?}");
         assert_eq!(resources(&bin, &ours), expected);
@@ -185,7 +171,7 @@ fn compiles_again_only_what_changed() {
         return;
     };
     let images = || -> Vec<Vec<u8>> {
-        let images = targets.iter().map(|target| image(&package, target));
+        let images = targets.iter().map(|target| package.image(target));
         images.map(|image| fs::read(image).unwrap()).collect()
     };
     let builds = |variables: &[(&str, &str)]| {
@@ -342,7 +328,7 @@ fn refuses_variables_of_other_sources_without_rdc() {
     assert!(error.contains(hint), "{error}");
 
     package.put("kernels/k.cu", &format!("#include \"k.h\"\n{kernel}"));
-    declare(&package, &format!("{keys}rdc = true\n"));
+    package.declare(&format!("{keys}rdc = true\n"));
     text(&script(&package).output().unwrap());
 }
 
@@ -354,13 +340,7 @@ fn finds_nvcc_and_says_where_it_looked() {
     toolkit(&package, "other").unwrap();
     let compiler = |command: &mut Command| {
         text(&command.output().unwrap());
-        let record = fs::read_to_string(package.at(OUT).join("offload/manifest.json")).unwrap();
-        let record: serde_json::Value = serde_json::from_str(&record).unwrap();
-        let path = PathBuf::from(record["modules"][0]["compiler"].as_str().unwrap());
-        path.strip_prefix(package.folder.root())
-            .unwrap()
-            .display()
-            .to_string()
+        package.recorded_compiler()
     };
     assert_eq!(compiler(&mut script(&package)), "cuda/bin/nvcc");
     // What is in PATH is nearer; what is declared nearest.
@@ -378,8 +358,7 @@ fn finds_nvcc_and_says_where_it_looked() {
         compiler(script(&package).env("OFFLOAD_COMPILER", &other)),
         "other/bin/nvcc"
     );
-    declare(
-        &package,
+    package.declare(
         &KEYS
             .replace("\"nvcc\"", "\"other/bin/nvcc\"")
             .replace("language", "targets = [\"sm_90\"]\nlanguage"),
@@ -389,7 +368,7 @@ fn finds_nvcc_and_says_where_it_looked() {
         "other/bin/nvcc"
     );
 
-    declare(&package, &format!("{KEYS}targets = [\"sm_90\"]\n"));
+    package.declare(&format!("{KEYS}targets = [\"sm_90\"]\n"));
     let error = package.fails(script(&package).env("CUDA_PATH", "/nowhere"));
     let expected = "module `kernels`: `nvcc` not found (searched: PATH, /nowhere/bin, /usr/local/cuda/bin) [OFF605]\n\
         hint: install NVIDIA's CUDA toolkit and set CUDA_PATH to its root, or leave `compiler` out: clang compiles \
@@ -450,7 +429,7 @@ fn links_libraries_of_cubins_and_none_of_bitcode() {
     fs::remove_file(package.at("kernels/helper.cu")).unwrap();
     pack(&cubin);
     text(&script(&package).output().unwrap());
-    let functions = resources(&bin, &image(&package, "sm_90"));
+    let functions = resources(&bin, &package.image("sm_90"));
     assert!(
         functions.iter().any(|line| line.contains("_Z5twicei")),
         "{functions:?}"
@@ -481,7 +460,7 @@ fn links_libraries_of_cubins_and_none_of_bitcode() {
         "module `kernels`: libraries for `sm_90` have bitcode, which `nvcc` does not link: remove `compiler` to \
          use clang"
     );
-    declare(&package, &format!("{keys}rdc = false\n"));
+    package.declare(&format!("{keys}rdc = false\n"));
     assert_eq!(
         package.fails(&mut script(&package)),
         "Cargo.toml:10:1: without `rdc`, `nvcc` links no libraries, but `link` names some"
@@ -516,7 +495,7 @@ fn passes_macros_and_paths_as_they_are() {
     assert!(ptx.contains("letter = 92;"), "{ptx}");
 
     package.put("a$b/k.cu", "#error \"other\"");
-    declare(&package, &keys.replace("kernels/*.cu", "a$b/*.cu"));
+    package.declare(&keys.replace("kernels/*.cu", "a$b/*.cu"));
     let error = package.fails(&mut script(&package));
     let expected = "`a$b/k.cu`: nvcc passes paths to a shell, for which `$` is special";
     assert!(error.starts_with(expected), "{error}");
@@ -528,7 +507,7 @@ fn says_what_nvcc_does_not_do() {
         return;
     };
     let fails = |keys: &str| {
-        declare(&package, keys);
+        package.declare(keys);
         package.fails(&mut script(&package))
     };
     let other = |language: &str| {
@@ -638,6 +617,6 @@ fn compiles_for_debuggers() {
     let mut dump = Command::new(bin.join("cuobjdump"));
     let sections = text(&dump.arg("-elf").arg(&image).output().unwrap());
     assert!(sections.contains(".debug_info"), "{sections}");
-    declare(&package, &format!("{KEYS}{keys}host = true\nrdc = true\n"));
+    package.declare(&format!("{KEYS}{keys}host = true\nrdc = true\n"));
     text(&script(&package).output().unwrap());
 }

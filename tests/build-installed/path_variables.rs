@@ -4,7 +4,6 @@ use crate::support;
 
 use std::fs;
 use std::process::Command;
-use support::cuda_package::declare;
 use support::package::Package;
 
 const KEYS: &str =
@@ -17,7 +16,7 @@ fn package(keys: &str) -> Option<Package> {
     package.put("kernels/k.cu", "__global__ void k() {}\n");
     package.put("cuda/include/cuda_runtime.h", "");
     package.put("rocm/include/hip/hip_runtime.h", "");
-    declare(&package, &format!("{KEYS}{keys}"));
+    package.declare(&format!("{KEYS}{keys}"));
     Some(package)
 }
 
@@ -86,7 +85,7 @@ fn finds_sources_that_the_build_script_or_a_dependency_wrote() {
     let Some(package) = package("") else { return };
     let keys = "language = \"cuda\"\ntargets = [\"compute_80\"]\n\
         sources = [\"kernels/*.cu\", \"${OUT_DIR}/one.cu\", \"${OUT_DIR}/more/**/*.cu\", \"${DEP_GEN_SRC}/*.cu\"]\n";
-    declare(&package, keys);
+    package.declare(keys);
     let out = "target/build/pack-0123/out";
     // They need no SDK.
     let kernel = "#include <offload/gpu.h>\nstatic __global__ void k(int *x) { *x = 1; }\n";
@@ -111,16 +110,10 @@ fn finds_sources_that_the_build_script_or_a_dependency_wrote() {
         );
     }
     // A wildcard searches Cargo's target folder only if it is for files of a folder in it, and no intermediate files.
-    declare(
-        &package,
-        &keys.replace("\"kernels/*.cu\", ", "\"**/*.cu\", "),
-    );
+    package.declare(&keys.replace("\"kernels/*.cu\", ", "\"**/*.cu\", "));
     let wide = plan(&package, &mut script);
     assert_eq!(wide.matches(".cu for compute_80\n").count(), 5, "{wide}");
-    declare(
-        &package,
-        &keys.replace("${OUT_DIR}/one.cu", "${OUT_DIR}/**/*.cu"),
-    );
+    package.declare(&keys.replace("${OUT_DIR}/one.cu", "${OUT_DIR}/**/*.cu"));
     let own = plan(&package, &mut script);
     assert_eq!(own.matches(".cu for compute_80\n").count(), 5, "{own}");
     // Cargo would run a build script again that writes to a folder that is watched.
@@ -132,7 +125,7 @@ fn finds_sources_that_the_build_script_or_a_dependency_wrote() {
     assert!(watched("kernels") && watched("a[b]*"), "{told}");
     assert!(!watched(out) && !watched(&format!("{out}/more")), "{told}");
     // A module whose SDK is missing still has sources.
-    declare(&package, &keys.replace("${OUT_DIR}/one", "${CUDA}/one"));
+    package.declare(&keys.replace("${OUT_DIR}/one", "${CUDA}/one"));
     assert_eq!(
         package.fails(&mut script),
         "Cargo.toml:7:1: `${CUDA}/one.cu`: unknown variable `${CUDA}` (expected one of `${OUT_DIR}`, `${CARGO_MANIFEST_DIR}`)"
@@ -157,7 +150,7 @@ fn says_which_value_names_an_sdk_that_is_missing() {
         let told = support::package::text(&script.output().unwrap());
         assert!(told.contains("cargo::rustc-cfg=offload_stub\n"), "{told}");
     }
-    declare(&package, &format!("{KEYS}flags = [\"-I${{Cuda}}/x\"]\n"));
+    package.declare(&format!("{KEYS}flags = [\"-I${{Cuda}}/x\"]\n"));
     assert_eq!(
         package.fails(&mut script(&package)),
         "Cargo.toml:8:1: `-I${Cuda}/x`: unknown variable `${Cuda}` (expected one of `${CUDA}`, `${ROCM}`, `${OUT_DIR}`, \

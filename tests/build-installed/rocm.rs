@@ -8,9 +8,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 use support::device_libraries;
-use support::package::{Package, text};
+use support::package::{OUT, Package, text};
 
-const OUT: &str = "target/build/pack-0123/out";
 const KEYS: &str =
     "language = \"hip\"\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\", \"gfx1100\"]\n";
 const ONE: &str = "language = \"hip\"\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx1100\"]\n";
@@ -97,13 +96,8 @@ fn package(keys: &str) -> Option<Package> {
     fs::remove_file(package.at("kernels/k.c")).unwrap();
     package.put("kernels/k.hip", KERNEL);
     package.put("kernels/helper.hip", HELPER);
-    declare(&package, keys);
+    package.declare(keys);
     Some(package)
-}
-
-fn declare(package: &Package, keys: &str) {
-    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
-    package.put("Cargo.toml", &format!("{manifest}{keys}"));
 }
 
 fn build(package: &Package) -> Command {
@@ -299,8 +293,7 @@ fn finds_compilers_of_trees_where_trees_are() {
         error.contains("two/bin/hipcc --offload-arch=gfx906 --version"),
         "{error}"
     );
-    declare(
-        &package,
+    package.declare(
         &format!("compiler = \"hipcc\"\n{KEYS}{HEADERS}")
             .replace("\"hip\"", "\"openmp\"")
             .replace("-nogpulib", "-xc"),
@@ -392,10 +385,7 @@ fn takes_the_clang_of_a_tree_that_is_named_for_sources_that_use_it() {
         "kernels/helper.hip",
         &HELPER.replace("#include <hip/hip_runtime.h>\n", RUNTIME),
     );
-    declare(
-        &package,
-        &format!("{keys}flags = [\"-nogpulib\", \"-nogpuinc\"]\n"),
-    );
+    package.declare(&format!("{keys}flags = [\"-nogpulib\", \"-nogpuinc\"]\n"));
     assert_eq!(
         compiler(build(&package).env("ROCM_PATH", &rocm)),
         "/usr/bin/clang-22"
@@ -428,10 +418,7 @@ fn says_how_to_install_device_libraries_that_clang_misses() {
         let hint = "\nhint: set `flags = [\"-mcode-object-version=5\"]`, or `compiler = \"clang-19\"`, or install ROCm 6.3 or later";
         assert!(error.contains(hint), "{error}");
     }
-    declare(
-        &package,
-        &ONE.replace("gfx1100", "gfx1201\"]\nflags = [\"-mcode-object-version=5"),
-    );
+    package.declare(&ONE.replace("gfx1100", "gfx1201\"]\nflags = [\"-mcode-object-version=5"));
     let error = package.fails(build(&package).env("ROCM_PATH", package.at("rocm")));
     let hint = "\nhint: the device libraries are older than this processor: install a newer ROCm, or remove it from `targets`";
     assert!(error.contains(hint), "{error}");

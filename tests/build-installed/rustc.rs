@@ -14,7 +14,7 @@ const KEYS: &str =
 fn package(keys: &str, releases: &[&str]) -> Option<Package> {
     support::tool("llvm22", &["clang-22", "clang"])?;
     let package = Package::new("")?;
-    declare(&package, keys);
+    package.declare(keys);
     package.put("kernels/Cargo.toml", "[package]\nname = \"my-kernels\"\n");
     package.put("kernels/src/lib.rs", "#![no_std]\n");
     fs::create_dir_all(package.at("bin")).unwrap();
@@ -23,11 +23,6 @@ fn package(keys: &str, releases: &[&str]) -> Option<Package> {
         symlink(real, package.at("bin").join(format!("clang-{release}"))).unwrap();
     }
     Some(package)
-}
-
-fn declare(package: &Package, keys: &str) {
-    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
-    package.put("Cargo.toml", &format!("{manifest}{keys}"));
 }
 
 /// Puts a script that answers as the rustc of a release; its sysroot is the folder beside it.
@@ -120,11 +115,11 @@ fn says_why_a_rustc_compiles_no_kernels() {
             reason => format!("(OFFLOAD_RUSTC) {reason}"),
         };
         assert_eq!(error, format!("{start}`{name}` {reason}{tail}"));
-        declare(&package, &format!("{KEYS}compiler = \"{name}\"\n"));
+        package.declare(&format!("{KEYS}compiler = \"{name}\"\n"));
         let error = package.fails(&mut script(&package));
         let reason = reason.replace("(OFFLOAD_RUSTC)", "(Cargo.toml:8:1: `compiler`)");
         assert_eq!(error, format!("{start}`{name}` {reason}{tail}"));
-        declare(&package, KEYS);
+        package.declare(KEYS);
     }
 }
 
@@ -529,10 +524,7 @@ fn refuses_options_of_rustc_that_do_not_belong_in_flags() {
             "`@args.txt` in `flags` is a file of options, which Cargo does not watch: write its options into `flags`",
         ),
     ] {
-        declare(
-            &package,
-            &format!("{KEYS}flags = [\"--cfg=x\", \"{flag}\"]\n"),
-        );
+        package.declare(&format!("{KEYS}flags = [\"--cfg=x\", \"{flag}\"]\n"));
         let error = package.fails(&mut script(&package));
         assert!(error.contains(why), "{error}");
     }
@@ -632,7 +624,7 @@ fn says_what_is_wrong_with_the_crate() {
     ];
     for (line, expected) in rows {
         let keys = format!("{line}\nlanguage = \"rust\"\ntargets = [\"gfx90a\"]\n");
-        declare(&package, &keys);
+        package.declare(&keys);
         let error = package.fails(&mut script(&package));
         assert_eq!(error, expected, "{line}");
     }
@@ -641,14 +633,14 @@ fn says_what_is_wrong_with_the_crate() {
     let [keys, known] = ["absent", "kernels"].map(|name| {
         format!("language = \"rust\"\ncrate = \"{name}\"\ntargets = [\"x86_64-pc-linux-gnu\"]\n")
     });
-    declare(&package, &keys);
+    package.declare(&keys);
     let error = package.fails(&mut script(&package));
     assert!(
         error.contains("hint: a published package has no other crate in it"),
         "{error}"
     );
 
-    declare(&package, &known);
+    package.declare(&known);
     let error = package.fails(&mut script(&package));
     assert_eq!(
         error,

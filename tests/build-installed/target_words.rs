@@ -7,10 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use support::cuda_package::declare;
-use support::package::{Package, text};
-
-const OUT: &str = "target/build/pack-0123/out";
+use support::package::{OUT, Package, text};
 
 fn package(language: &str, extension: &str, targets: &str) -> Option<Package> {
     let package = Package::new("")?;
@@ -20,10 +17,9 @@ fn package(language: &str, extension: &str, targets: &str) -> Option<Package> {
         "#include <offload/gpu.h>\n__global__ void k(int *x) { *x = 1; }\n",
     );
     let sources = format!("sources = [\"kernels/*.{extension}\"]\n");
-    declare(
-        &package,
-        &format!("language = \"{language}\"\n{sources}targets = [{targets}]\n"),
-    );
+    package.declare(&format!(
+        "language = \"{language}\"\n{sources}targets = [{targets}]\n"
+    ));
     Some(package)
 }
 

@@ -7,10 +7,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use support::cuda_package::cuda;
-use support::package::{Package, text};
-
-/// The build folder of a package, as in [`Package::script`].
-const OUT: &str = "target/build/pack-0123/out";
+use support::package::{OUT, Package, text};
 
 const HIP: &str = "#include <offload/gpu.h>\n#include \"name.h\"\n\
     static __device__ int hidden = 3;\n__device__ const char name[] = __FILE__;\n\

@@ -3,8 +3,8 @@
 use crate::support;
 
 use std::fs;
-use support::cuda_package::{OUT, cuda, declare};
-use support::package::{Package, text};
+use support::cuda_package::cuda;
+use support::package::{OUT, Package, text};
 
 const HEADER: &str = "#define __global__ __attribute__((global))\n";
 const CUDA: &str =
@@ -17,7 +17,7 @@ fn package(extension: &str, keys: &str, source: &str) -> Option<Package> {
     package.put("kernels/k.h", HEADER);
     let source = format!("#include \"k.h\"\n{source}");
     package.put(&format!("kernels/k.{extension}"), &source);
-    declare(&package, keys);
+    package.declare(keys);
     Some(package)
 }
 
@@ -60,7 +60,7 @@ fn leaves_code_for_debuggers_as_it_is() {
     };
     for more in ["rdc = true\n", "images = \"source\"\n"] {
         let keys = CUDA.replace("flags = [", "opt-level = 0\nflags = [\"-g\", ");
-        declare(&package, &format!("{keys}targets = [\"sm_80\"]\n{more}"));
+        package.declare(&format!("{keys}targets = [\"sm_80\"]\n{more}"));
         let mut script = package.script();
         script.env("CUDA_PATH", &cuda);
         let plan = script.env("OFFLOAD_DRY_RUN", "1").output().unwrap();
@@ -88,13 +88,13 @@ fn takes_the_newest_ptx_for_images() {
         || fs::read_to_string(package.at(OUT).join("offload/kernels/compute_89/image")).unwrap();
     assert!(ptx().contains(".version 7.8\n"), "{}", ptx());
     let newer = keys.replace("flags = [", "flags = [\"--cuda-feature=+ptx84\", ");
-    declare(&package, &newer);
+    package.declare(&newer);
     text(&package.script().env("CUDA_PATH", &cuda).output().unwrap());
     assert!(ptx().contains(".version 8.4\n"), "{}", ptx());
     let Some(clang) = support::tool("llvm16", &["clang-16"]) else {
         return;
     };
-    declare(&package, &keys);
+    package.declare(&keys);
     let mut script = package.script();
     script
         .env("OFFLOAD_COMPILER", clang)
@@ -120,7 +120,7 @@ fn says_which_cuda_knows_a_processor() {
             "" => keys.clone(),
             _ => keys.replace("flags = [\"-nogpulib\", \"-nogpuinc\"]\n", compiler),
         };
-        declare(&package, &own);
+        package.declare(&own);
         let mut script = package.script();
         if !compiler.is_empty() {
             script.env_remove("OFFLOAD_COMPILER");
@@ -150,22 +150,16 @@ fn warns_of_options_that_no_side_uses() {
     let starts = package.starts();
     package.builds();
     assert_eq!(package.starts(), starts);
-    declare(
-        &package,
-        &keys(&format!("\"-use_fast_math\", {used}, \"-lineinfo\"")),
-    );
+    package.declare(&keys(&format!("\"-use_fast_math\", {used}, \"-lineinfo\"")));
     let told = package.builds();
     let warning = "cargo::warning=flags of `kernels`: clang uses none of these: `-lineinfo`, `-u se_fast_math`\n\
         cargo::warning=hint: remove them\n";
     assert!(told.contains(warning), "{told}");
     // Of one target.
-    declare(
-        &package,
-        &format!(
-            "{}[package.metadata.offload.target.gfx1100]\nflags = [\"-lineinfo\"]\n",
-            keys(used)
-        ),
-    );
+    package.declare(&format!(
+        "{}[package.metadata.offload.target.gfx1100]\nflags = [\"-lineinfo\"]\n",
+        keys(used)
+    ));
     let told = package.builds();
     assert!(
         told.contains("clang uses none of these: `-lineinfo`\n"),

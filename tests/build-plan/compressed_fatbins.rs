@@ -10,11 +10,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
-use support::cuda_package::{
-    CUDA, OUT, cuda, declare, image, images, package, program, script, targets,
-};
+use support::cuda_package::{CUDA, cuda, images, package, program, script, targets};
 use support::launches::HEADER;
-use support::package::{Package, text};
+use support::package::{OUT, Package, text};
 
 const LZ4: Option<FatbinCompression> = Some(FatbinCompression::Lz4);
 const ZSTD: Option<FatbinCompression> = Some(FatbinCompression::Zstd);
@@ -127,11 +125,11 @@ fn compresses_fat_binaries_as_nvidias_tools_read_them() {
         assert_eq!(program(&package, main), seen, "{compress}");
     }
     // The files of the images are as they were.
-    let cubin = trimmed(fs::read(image(&package, "sm_90")).unwrap());
+    let cubin = trimmed(fs::read(package.image("sm_90")).unwrap());
     assert_eq!(cubin, plain["sm_90"]);
     // What is registered, too.
     let host = format!("{CUDA}host = true\ncompress = \"lz4\"\n{}", targets(&names));
-    declare(&package, &host);
+    package.declare(&host);
     package.put("kernels/launch.h", HEADER);
     package.put("kernels/k.cu", KERNELS);
     text(&script(&package, &cuda).output().unwrap());
@@ -171,10 +169,7 @@ fn reads_what_nvcc_compresses() {
             "" => String::new(),
             compress => format!("compress = \"{compress}\"\n"),
         };
-        declare(
-            &package,
-            &format!("{keys}{}{compress}{more}", targets(names)),
-        );
+        package.declare(&format!("{keys}{}{compress}{more}", targets(names)));
         let mut script = package.script();
         script
             .env("OFFLOAD_COMPILER", &nvcc)
@@ -267,7 +262,7 @@ fn says_which_methods_a_container_takes() {
         ),
     ] {
         let keys = format!("compress = {compress:?}\n{keys}");
-        declare(&package, &keys);
+        package.declare(&keys);
         let mut script = package.script();
         if problem.contains("nvcc") {
             script.env("OFFLOAD_COMPILER", "nvcc");

@@ -3,11 +3,11 @@
 use crate::support;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use support::package::{Package, text};
+use support::cuda_package::{cuda, images, program};
+use support::package::{OUT, Package, text};
 
-const OUT: &str = "target/build/pack-0123/out";
 const HIP: &str =
     "language = \"hip\"\nsources = [\"kernels/*.hip\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n";
 const CUDA: &str =
@@ -28,51 +28,12 @@ fn package(extension: &str, keys: &str) -> Option<Package> {
     package.put("kernels/k.h", HEADER);
     package.put(&format!("kernels/k.{extension}"), KERNEL);
     package.put(&format!("kernels/helper.{extension}"), HELPER);
-    declare(&package, keys);
+    package.declare(keys);
     Some(package)
 }
 
-fn declare(package: &Package, keys: &str) {
-    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
-    package.put("Cargo.toml", &format!("{manifest}{keys}"));
-}
-
-/// The root of NVIDIA's compilers.
-fn cuda() -> Option<PathBuf> {
-    let ptxas = support::tool("cuda", &["ptxas"])?;
-    Some(ptxas.ancestors().nth(2).unwrap().to_owned())
-}
-
-fn images(package: &Package) -> Vec<u8> {
-    fs::read(package.at(OUT).join("offload/kernels/images")).unwrap()
-}
-
 fn image(package: &Package, target: &str) -> Vec<u8> {
-    fs::read(
-        package
-            .at(OUT)
-            .join("offload/kernels")
-            .join(target)
-            .join("image"),
-    )
-    .unwrap()
-}
-
-/// What a program prints that includes the generated file.
-fn program(package: &Package, main: &str) -> String {
-    let source = format!(
-        "mod kernels {{ include!(concat!(env!(\"OUT_DIR\"), \"/kernels.rs\")); }}\nfn main() {{ {main} }}\n"
-    );
-    package.put("main.rs", &source);
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let mut command = Command::new(rustc);
-    command
-        .args(["-Dwarnings", "--edition=2024", "main.rs", "-o", "main"])
-        .env("OUT_DIR", package.at(OUT))
-        .current_dir(package.folder.root());
-    package.link_images(&mut command);
-    support::run(&mut command);
-    support::run(&mut Command::new(package.at("main")))
+    fs::read(package.image(target)).unwrap()
 }
 
 #[test]
@@ -274,10 +235,7 @@ fn tells_which_kernels_not_every_image_has() {
     );
     // What no target has is no excuse.
     package.put("kernels/none.hip", "");
-    declare(
-        &package,
-        &format!("{HIP}{AMD}exclude = [\"kernels/none.hip\"]\n"),
-    );
+    package.declare(&format!("{HIP}{AMD}exclude = [\"kernels/none.hip\"]\n"));
     let warnings = |told: &str| -> Vec<String> {
         let warnings = told
             .lines()
@@ -299,7 +257,7 @@ fn tells_which_kernels_not_every_image_has() {
             kernels.concat()
         ),
     );
-    declare(&package, &format!("{HIP}{AMD}"));
+    package.declare(&format!("{HIP}{AMD}"));
     let lacks = |target| {
         format!(
             "warning: {target} has no kernel `a`, `b`, `c` and 2 others, which other targets have"
@@ -331,7 +289,7 @@ fn tells_which_kernels_not_every_image_has() {
     package.put("kernels/more.hip", &source);
     // Who leaves a source out means it.
     let exclude = "[package.metadata.offload.target.gfx942]\nexclude = [\"kernels/more.hip\"]\n";
-    declare(&package, &format!("{HIP}{AMD}{exclude}"));
+    package.declare(&format!("{HIP}{AMD}{exclude}"));
     assert_eq!(warnings(&package.builds()), [""; 0]);
     let file = fs::read_to_string(package.at(OUT).join("kernels.rs")).unwrap();
     assert!(
@@ -397,7 +355,7 @@ fn says_what_a_language_does_not_take() {
     };
     package.put("kernels/host.c", "int host(int x) { return x; }\n");
     let fails = |keys: &str| {
-        declare(&package, keys);
+        package.declare(keys);
         package.fails(&mut package.script())
     };
     for (keys, problem) in [
@@ -476,7 +434,7 @@ fn says_what_a_language_does_not_take() {
     let keys = format!("{CUDA}{NVIDIA}")
         .replace(flags, "")
         .replace("*.cu", "k.hip");
-    declare(&package, &format!("{keys}flags = [\"-xcuda\"]\n"));
+    package.declare(&format!("{keys}flags = [\"-xcuda\"]\n"));
     let mut script = package.script();
     let error = package.fails(script.env("CUDA_HOME", package.at("nowhere")));
     let expected = "module `kernels`: no CUDA for `cuda`: `include/cuda_runtime.h` not found (searched: nowhere, ";
@@ -636,7 +594,7 @@ fn links_llvm_ir_of_any_compiler() {
         let keys = format!(
             "language = \"bitcode\"\nsources = [\"ir/{sources}\"]\ntargets = [{targets}]\n"
         );
-        declare(&package, &keys);
+        package.declare(&keys);
         let mut script = package.script();
         script.env("CUDA_PATH", &cuda);
         script
@@ -667,7 +625,7 @@ fn links_llvm_ir_of_any_compiler() {
     };
     let keys = "language = \"bitcode\"\nsources = [\"ir/*\"]\ntargets = [\"gfx90a\", \"sm_80\"]\n";
     let (amd, nvidia) = (leave("gfx90a", "nvidia"), leave("sm_80", "amd"));
-    declare(&package, &format!("{keys}{amd}{nvidia}"));
+    package.declare(&format!("{keys}{amd}{nvidia}"));
     text(&package.script().env("CUDA_PATH", &cuda).output().unwrap());
     let main = "for k in kernels::kernel::scale.images { println!(\"{}\", k.target); }";
     assert_eq!(program(&package, main), "gfx90a\nsm_80\n");
@@ -697,7 +655,7 @@ fn builds_for_hosts_that_have_no_host_code() {
         );
     }
     let keys = "language = \"openmp\"\nsources = [\"kernels/k.hip\"]\nflags = [\"-xc\"]\ntargets = [\"gfx90a\"]\n";
-    declare(&package, keys);
+    package.declare(keys);
     let mut script = package.script();
     let error = package.fails(script.env("TARGET", "x86_64-pc-windows-msvc"));
     assert_eq!(
@@ -744,7 +702,7 @@ fn packs_images_that_were_there() {
     let put = |name: &str, bytes: &[u8]| fs::write(package.at("images").join(name), bytes).unwrap();
     package.put("kernels/k.cu", KERNEL);
     package.put("kernels/helper.cu", HELPER);
-    declare(&package, &format!("{CUDA}{NVIDIA}"));
+    package.declare(&format!("{CUDA}{NVIDIA}"));
     text(&package.script().env("CUDA_PATH", &cuda).output().unwrap());
     put("k.cubin", &image(&package, "sm_90"));
     let starts = package.starts();
@@ -752,7 +710,7 @@ fn packs_images_that_were_there() {
     let build = |sources: &str, targets: &str| {
         let keys =
             format!("language = \"prebuilt\"\nsources = [{sources}]\ntargets = [{targets}]\n");
-        declare(&package, &keys);
+        package.declare(&keys);
         let mut script = package.script();
         script.env("OFFLOAD_COMPILER", "").env("PATH", "/nowhere");
         script
@@ -893,7 +851,7 @@ fn keeps_functions_of_equal_names_apart_without_rdc() {
     package.put("kernels/helper.hip", &own("shrink", "5"));
     let error = package.fails(&mut package.script());
     assert!(error.contains("duplicate symbol: twice(int)"), "{error}");
-    declare(&package, &format!("{keys}rdc = false\n"));
+    package.declare(&format!("{keys}rdc = false\n"));
     package.builds();
     assert_eq!(
         program(&package, "println!(\"{:?}\", kernels::KERNELS);"),
@@ -943,7 +901,7 @@ fn refuses_two_archives_of_one_name() {
     let keys = format!(
         "{CUDA}targets = [\"sm_80\", \"compute_80\"]\nrdc = true\nartifact = [\"device-archive\"]\n"
     );
-    declare(&package, &keys);
+    package.declare(&keys);
     text(&package.script().env("CUDA_PATH", &cuda).output().unwrap());
     // One of them has no image, unless there is a toolkit that no variable names.
     if !Path::new("/usr/local/cuda").exists() {
@@ -954,7 +912,7 @@ fn refuses_two_archives_of_one_name() {
     }
     let differing =
         format!("{keys}[package.metadata.offload.target.compute_80]\ndefine = {{ A = 1 }}\n");
-    declare(&package, &differing);
+    package.declare(&differing);
     let error = package.fails(package.script().env("CUDA_PATH", &cuda));
     assert!(
         error.contains("`compute_80` and another target of its processor differ in `define`"),

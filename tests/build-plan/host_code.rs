@@ -10,9 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::launches::{HEADER, RUNTIME};
-use support::package::{Package, link_options, text};
+use support::package::{OUT, Package, link_options, text};
 
-const OUT: &str = "target/build/pack-0123/out";
 const HIP: &str = "language = \"hip\"\nhost = true\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\", \"gfx1100\"]\n";
 const CUDA: &str = "language = \"cuda\"\nhost = true\nsources = [\"kernels/*.cu\"]\ntargets = [\"sm_80\", \"sm_90\"]\n";
 const ALONE: &str = "flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
@@ -39,13 +38,8 @@ fn package(extension: &str, keys: &str) -> Option<Package> {
     fs::remove_file(package.at("kernels/k.c")).unwrap();
     package.put("kernels/k.h", HEADER);
     package.put(&format!("kernels/k.{extension}"), KERNELS);
-    declare(&package, keys);
+    package.declare(keys);
     Some(package)
-}
-
-fn declare(package: &Package, keys: &str) {
-    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
-    package.put("Cargo.toml", &format!("{manifest}{keys}"));
 }
 
 /// The object in the library of the module.
@@ -404,7 +398,7 @@ fn builds_with_nvcc_what_has_only_static_kernels() {
         extern "C" int launch(int *x) { scale<2><<<1, 1>>>(x); inner<<<1, 1>>>(x); return 0; }
     "#;
     for rdc in support::share(["true", "false"], 0, 2) {
-        declare(&package, &format!("{CUDA}rdc = {rdc}\n"));
+        package.declare(&format!("{CUDA}rdc = {rdc}\n"));
         package.put("kernels/k.cu", kernels);
         let script = || {
             let mut script = package.script();
@@ -448,7 +442,7 @@ fn builds_with_nvcc_kernels_that_launch_kernels() {
          extern \"C\" int launch(int *x) { parent<<<1, 1>>>(x); return 0; }\n",
     );
     let script = |rdc| {
-        declare(&package, &format!("{CUDA}rdc = {rdc}\n"));
+        package.declare(&format!("{CUDA}rdc = {rdc}\n"));
         let mut script = package.script();
         script.env("PATH", std::env::var_os("PATH").unwrap());
         script.env("OFFLOAD_COMPILER", &nvcc);
@@ -506,10 +500,7 @@ fn says_where_to_get_the_library_for_kernels_that_launch_kernels() {
     );
     let nvcc = package.at("cuda/bin/nvcc");
     let script = |host| {
-        declare(
-            &package,
-            &format!("{CUDA}rdc = true\n").replace("host = true", host),
-        );
+        package.declare(&format!("{CUDA}rdc = true\n").replace("host = true", host));
         let mut script = package.script();
         script.env("PATH", std::env::var_os("PATH").unwrap());
         script.env("OFFLOAD_COMPILER", &nvcc);
@@ -570,7 +561,7 @@ fn tells_which_kernels_one_target_lacks() {
         check(&package, script(), "sm_80");
         // One process of nvcc compiles for all targets, and such a table does not change what it makes.
         let table = "[package.metadata.offload.target.sm_80]\noptional-kernels = [\"more\"]\n";
-        declare(&package, &format!("{CUDA}{table}"));
+        package.declare(&format!("{CUDA}{table}"));
         let told = text(&script().output().unwrap());
         assert!(!told.contains("no kernel"), "{told}");
     }
@@ -609,7 +600,7 @@ fn takes_modules_of_functions_for_kernels_elsewhere() {
         ),
         (openmp, "kernels/k.c", of_devices, function),
     ] {
-        declare(&package, keys);
+        package.declare(keys);
         package.put(file, &source);
         let told = text(&package.script().output().unwrap());
         assert!(told.contains("cargo::rustc-link-lib=static"), "{told}");
@@ -620,7 +611,7 @@ fn takes_modules_of_functions_for_kernels_elsewhere() {
         let error = package.fails(&mut package.script());
         assert!(error.contains("in any source [OFF703]"), "{error}");
         let complete = keys.replace("register = \"deferred\"\n", "");
-        declare(&package, &complete);
+        package.declare(&complete);
         package.put(file, &source);
         let error = package.fails(&mut package.script());
         assert!(error.contains("in any source [OFF703]"), "{error}");
@@ -650,7 +641,7 @@ fn registers_managed_variables_or_says_that_clang_cannot() {
         let told = builds(&package, &clang);
         assert!(told.contains("cargo::rustc-link-lib=static"), "{told}");
     }
-    declare(&package, &format!("{HIP}{ALONE}images = \"source\"\n"));
+    package.declare(&format!("{HIP}{ALONE}images = \"source\"\n"));
     let told = builds(&package, &package.at("llvm/bin/clang"));
     assert!(told.contains("cargo::rustc-link-lib=static"), "{told}");
 }
@@ -787,7 +778,7 @@ fn links_the_static_runtime_of_cuda() {
     assert_eq!(fs::read(&copy).unwrap(), fs::read(original).unwrap());
 
     // The loader would take a copy that stays.
-    declare(&package, &format!("{PTX}{ALONE}cudart = \"none\"\n"));
+    package.declare(&format!("{PTX}{ALONE}cudart = \"none\"\n"));
     package.builds();
     assert!(!copy.exists());
 }
@@ -803,7 +794,7 @@ fn leaves_the_runtime_of_cuda_to_others() {
         "{told}"
     );
     // Not found.
-    declare(&package, &format!("{PTX}{ALONE}cudart = \"static\"\n"));
+    package.declare(&format!("{PTX}{ALONE}cudart = \"static\"\n"));
     let mut script = package.script();
     let told = text(&script.env("CUDA_PATH", "/nowhere").output().unwrap());
     let start = "cargo::warning=`libcudart_static.a` not found (searched: /nowhere/lib, ";
@@ -857,13 +848,13 @@ fn refuses_what_has_no_host_code() {
             "6:1: `host` has no effect on modules of `bitcode` [OFF502]",
         ),
     ] {
-        declare(&package, &keys);
+        package.declare(&keys);
         let mut script = package.script();
         let error = package.fails(script.env_remove("OFFLOAD_COMPILER"));
         assert_eq!(error, format!("Cargo.toml:{problem}"), "{keys}");
     }
     let mut script = package.script();
-    declare(&package, &format!("{HIP}{ALONE}"));
+    package.declare(&format!("{HIP}{ALONE}"));
     let error = package.fails(script.env("TARGET", "aarch64-apple-darwin"));
     assert_eq!(
         error,

@@ -5,9 +5,8 @@ use crate::support;
 
 use std::fs;
 use std::process::Command;
-use support::package::{Package, text};
+use support::package::{OUT, Package, text};
 
-const OUT: &str = "target/build/pack-0123/out";
 const IMAGE: u64 = 128 << 20;
 /// Address space of the build script in KiB.
 const LIMIT: u64 = 64 << 10;
@@ -39,8 +38,7 @@ fn package() -> Option<Package> {
 
 /// Builds what the keys declare with little memory. glibc reserves address space for each thread, so all share one heap.
 fn builds(package: &Package, keys: &str) {
-    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
-    package.put("Cargo.toml", &format!("{manifest}{keys}"));
+    package.declare(keys);
     let script = package.script();
     let mut shell = Command::new("sh");
     let limited = format!("ulimit -S -v {LIMIT}; exec \"$0\"");

@@ -9,9 +9,8 @@ use object::{
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::package::{Package, text};
+use support::package::{OUT, Package, text};
 
-const OUT: &str = "target/build/pack-0123/out";
 const HIP: &str = "language = \"hip\"\nsources = [\"kernels/*.hip\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n\
     targets = [\"gfx90a\", \"gfx1100\"]\n";
 const KERNEL: &str =
@@ -26,13 +25,8 @@ fn package(keys: &str) -> Option<Package> {
     let package = Package::new("")?;
     fs::remove_file(package.at("kernels/k.c")).unwrap();
     package.put("kernels/k.hip", KERNEL);
-    declare(&package, keys);
+    package.declare(keys);
     Some(package)
-}
-
-fn declare(package: &Package, keys: &str) {
-    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
-    package.put("Cargo.toml", &format!("{manifest}{keys}"));
 }
 
 /// Writes a crate that uses the images.
@@ -87,7 +81,7 @@ fn gives_the_same_images_linked_and_included() {
     let Some(package) = package(HIP) else { return };
     let mut printed = Vec::new();
     for embed in ["link", "include"] {
-        declare(&package, &format!("{HIP}embed = \"{embed}\"\n"));
+        package.declare(&format!("{HIP}embed = \"{embed}\"\n"));
         let _ = fs::remove_dir_all(package.at(OUT));
         let told = package.builds();
         let links = told.contains("cargo::rustc-link-lib=static=pack_kernels_");
@@ -278,7 +272,7 @@ fn registers_large_images_by_64_bit_pointers() {
             ".offloading.images",
         ),
     ] {
-        declare(&package, &keys);
+        package.declare(&keys);
         for limit in ["1G", "0"] {
             let _ = fs::remove_dir_all(package.at(OUT));
             let mut script = package.script();
@@ -372,9 +366,7 @@ fn shows_cuda_images_to_nvidias_tool() {
     package.put("kernels/k.cu", KERNEL);
     package.put("kernels/l.cu", &KERNEL.replace("scale", "other"));
     for (keys, count) in [("", 2), ("images = \"source\"\n", 4)] {
-        declare(
-            &package,
-            &format!(
+        package.declare(&format!(
                 "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n\
                  targets = [\"sm_80\", \"sm_90\"]\n{keys}"
             ),
@@ -435,7 +427,7 @@ fn refuses_to_link_images_for_hosts_without_an_object_writer() {
             && error.contains("hint: `embed = \"include\"` works for every host"),
         "{error}"
     );
-    declare(&package, HIP);
+    package.declare(HIP);
     let output = script.output().unwrap();
     let told = text(&output);
     assert!(!told.contains("rustc-link-lib"), "{told}");

@@ -7,9 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::launches::RUNTIME;
-use support::package::{Package, link_options, text};
+use support::package::{OUT, Package, link_options, text};
 
-const OUT: &str = "target/build/pack-0123/out";
 const KEYS: &str = "language = \"cuda\"\nhost = true\nsources = [\"kernels/*.cu\"]\ntargets = [\"sm_90\"]\nrdc = true\n";
 
 /// Of both files: a kernel that each instantiates, and a device function.
@@ -46,8 +45,7 @@ fn package(end: &str) -> Option<Package> {
         "define = {{ LAUNCH = \"launch_{end}\", HELP = \"help_{end}\", TWICE = \"twice_{end}\", QUIET = \"quiet\" }}
 "
     );
-    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
-    package.put("Cargo.toml", &format!("{manifest}{KEYS}{define}"));
+    package.declare(&format!("{KEYS}{define}"));
     Some(package)
 }
 

@@ -28,12 +28,6 @@ fn script(package: &Package, rocm: Option<&Path>) -> Command {
     script
 }
 
-fn image(package: &Package, target: &str) -> PathBuf {
-    package.at(&format!(
-        "target/build/pack-0123/out/offload/kernels/{target}/image"
-    ))
-}
-
 /// The names of an image's dynamic symbols, and its disassembly.
 fn listing(image: &Path) -> (String, String) {
     let run = |program: &str, arg: &str| {
@@ -59,14 +53,14 @@ fn links_device_libraries_that_kernels_call() {
     device_libraries::put(&rocm, OCML);
     package.put("kernels/k.c", SIN);
     text(&script(&package, Some(&rocm)).output().unwrap());
-    let (symbols, code) = listing(&image(&package, "gfx90a"));
+    let (symbols, code) = listing(&package.image("gfx90a"));
     assert!(code.contains("s_nop 7"), "{code}");
     assert!(!symbols.contains("__ocml"), "{symbols}");
     // A library that changes is linked again.
     package.put("ocml.c", "");
     device_libraries::put(&rocm, &OCML.replace("s_nop 7", "s_nop 5"));
     text(&script(&package, Some(&rocm)).output().unwrap());
-    let (_, code) = listing(&image(&package, "gfx90a"));
+    let (_, code) = listing(&package.image("gfx90a"));
     assert!(code.contains("s_nop 5"), "{code}");
     // Also in the last link, which does not know the libraries.
     let mut deferred = script(&package, Some(&rocm));
@@ -76,7 +70,7 @@ fn links_device_libraries_that_kernels_call() {
             .output()
             .unwrap(),
     );
-    let bitcode = image(&package, "gfx90a").with_file_name("kernels-k.c.bc");
+    let bitcode = package.image("gfx90a").with_file_name("kernels-k.c.bc");
     let symbols = support::run(Command::new("/usr/lib/llvm-19/bin/llvm-nm").arg(bitcode));
     assert!(symbols.contains(" t __ocml_sin_f64"), "{symbols}");
 }
@@ -91,7 +85,7 @@ fn needs_no_library_for_functions_that_no_kernel_calls() {
         "int run(int x) {\n#pragma omp target map(tofrom : x)\n  x += 1;\n  return x;\n}\n";
     package.put("kernels/k.c", &format!("#include <complex.h>\n{region}"));
     text(&script(&package, None).output().unwrap());
-    let (symbols, code) = listing(&image(&package, "gfx90a"));
+    let (symbols, code) = listing(&package.image("gfx90a"));
     assert!(symbols.contains("__omp_offloading_"), "{symbols}");
     assert!(!code.contains("__muldc3"), "{code}");
 }
@@ -136,7 +130,7 @@ fn links_libraries_of_the_host_into_images_for_cpus() {
         let mut script = script(&package, None);
         let output = script.env("LIBRARY_PATH", package.at("libraries")).output();
         let said = text(&output.unwrap());
-        let (symbols, code) = listing(&image(&package, TARGET));
+        let (symbols, code) = listing(&package.image(TARGET));
         assert!(symbols.contains(" T sum\n"), "{symbols}");
         (said, code)
     };
@@ -163,7 +157,7 @@ fn keeps_images_that_call_no_library() {
     };
     let build = |rocm| {
         text(&script(&package, rocm).output().unwrap());
-        fs::read(image(&package, "gfx90a")).unwrap()
+        fs::read(package.image("gfx90a")).unwrap()
     };
     let without = build(None);
     let rocm = package.at("bitcode");
@@ -239,10 +233,10 @@ fn links_libdevice_for_nvidia() {
     };
     let told = text(&build(&root).output().unwrap());
     assert!(told.contains("/libdevice.10.bc\n"), "{told}");
-    let ptx = fs::read_to_string(image(&package, "sm_80").with_file_name("image.s")).unwrap();
+    let ptx = fs::read_to_string(package.image("sm_80").with_file_name("image.s")).unwrap();
     assert!(!ptx.contains(".extern .func"), "{ptx}");
     assert!(ptx.contains("__internal_trig_reduction_slowpath"), "{ptx}");
-    assert!(image(&package, "sm_80").is_file());
+    assert!(package.image("sm_80").is_file());
 }
 
 /// LLVM 19's device runtime for NVIDIA GPUs lacks the lock.
@@ -261,7 +255,7 @@ fn locks_critical_regions_on_nvidia_gpus() {
         .env("OFFLOAD_TARGETS", "sm_80")
         .env("CUDA_PATH", ptxas.ancestors().nth(2).unwrap());
     text(&script.output().unwrap());
-    let ptx = fs::read_to_string(image(&package, "sm_80").with_file_name("image.s")).unwrap();
+    let ptx = fs::read_to_string(package.image("sm_80").with_file_name("image.s")).unwrap();
     // Each region takes its lock in a loop, and leaves it.
     let count = |text: &str| ptx.matches(text).count();
     let counts = ["atom.global.cas.b32", "membar.gl", "atom.global.exch.b32"].map(count);
@@ -354,7 +348,7 @@ fn links_the_c_library_for_gpus_that_lies_beside_clang() {
     let library = package.at("llvm/lib/amdgcn-amd-amdhsa/libc.a");
     let watched = format!("cargo::rerun-if-changed={}\n", library.display());
     assert!(told.contains(&watched), "{told}");
-    let (symbols, code) = listing(&image(&package, "gfx90a"));
+    let (symbols, code) = listing(&package.image("gfx90a"));
     // The runtime on the host looks for the first.
     assert!(symbols.contains("__llvm_rpc_client"), "{symbols}");
     assert!(
@@ -418,7 +412,7 @@ fn links_libraries_that_one_target_names() {
     let libraries = "archives = [\"libone-amdgcn-gfx90a.bc\"]\nlink = [\"two\"]\n";
     package.put("Cargo.toml", &format!("{manifest}{keys}{own}{libraries}"));
     text(&script(&package, None).output().unwrap());
-    assert!(image(&package, "gfx1100").is_file());
+    assert!(package.image("gfx1100").is_file());
     let extracted = package.files();
     let of = |target: &str| {
         let is_library =
@@ -427,7 +421,7 @@ fn links_libraries_that_one_target_names() {
     };
     assert_eq!((of("gfx90a"), of("gfx1100")), (2, 0));
     // clang compiles functions for AMD GPUs with hidden visibility, and images export none of these.
-    let (symbols, code) = listing(&image(&package, "gfx90a"));
+    let (symbols, code) = listing(&package.image("gfx90a"));
     let exported = symbols
         .lines()
         .filter_map(|line| line.split_whitespace().next_back());
@@ -463,5 +457,5 @@ fn says_what_clang_fails_for_in_declared_arrays() {
     assert!(error.contains(hint), "{error}");
     source("{[0 ... 15] = 0}");
     text(&script(&package, None).output().unwrap());
-    assert!(image(&package, "gfx90a").is_file());
+    assert!(package.image("gfx90a").is_file());
 }

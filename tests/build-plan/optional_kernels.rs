@@ -28,8 +28,7 @@ fn package() -> Option<Package> {
 
 /// Declares `keys` and returns the warnings of a build with variables.
 fn warnings(package: &Package, keys: &str, variables: &[(&str, &str)]) -> Vec<String> {
-    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
-    package.put("Cargo.toml", &format!("{manifest}{keys}"));
+    package.declare(keys);
     let mut script = package.script();
     let told = text(&script.envs(variables.iter().copied()).output().unwrap());
     let warnings = told.lines();

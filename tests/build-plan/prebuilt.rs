@@ -11,15 +11,13 @@ use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 use std::fs::{self, File};
 use std::num::NonZeroU64;
 use std::process::Command;
-use support::cuda_package::{
-    CUDA, OUT, cuda, declare, image, images, package, script, targets, theirs,
-};
-use support::package::{Package, text};
+use support::cuda_package::{CUDA, cuda, images, package, script, targets, theirs};
+use support::package::{OUT, Package, text};
 
 /// The build script of a module of images, where there is no compiler.
 fn prebuilt(package: &Package, sources: &str, names: &[&str]) -> Command {
     let sources = format!("language = \"prebuilt\"\nsources = [{sources}]\n");
-    declare(package, &format!("{sources}{}", targets(names)));
+    package.declare(&format!("{sources}{}", targets(names)));
     let mut script = package.script();
     script.env("OFFLOAD_COMPILER", "").env("PATH", "/nowhere");
     script
@@ -34,8 +32,8 @@ fn takes_ptx_and_cubins_out_of_fat_binaries() {
     };
     text(&script(&package, &cuda).output().unwrap());
     fs::create_dir_all(package.at("images")).unwrap();
-    let cubin = fs::read(image(&package, "sm_90")).unwrap();
-    let ptx = fs::read(image(&package, "compute_90")).unwrap();
+    let cubin = fs::read(package.image("sm_90")).unwrap();
+    let ptx = fs::read(package.image("compute_90")).unwrap();
     fs::write(package.at("images/k.cubin"), &cubin).unwrap();
     fs::write(package.at("images/k.ptx"), &ptx).unwrap();
     let plain = images(&package);
@@ -73,7 +71,7 @@ fn takes_ptx_and_cubins_out_of_fat_binaries() {
         builds(&format!("\"images/{source}.fatbin\""), &names);
         assert!(images(&package) == plain, "{source}");
         assert!(
-            fs::read(image(&package, "sm_90")).unwrap() == cubin,
+            fs::read(package.image("sm_90")).unwrap() == cubin,
             "{source}"
         );
     }
@@ -82,10 +80,7 @@ fn takes_ptx_and_cubins_out_of_fat_binaries() {
         fs::remove_dir_all(package.at(OUT)).unwrap();
         builds(&format!("\"images/{name}.fatbin\""), &names);
         assert!(images(&package) == plain, "{name}");
-        assert!(
-            fs::read(image(&package, "sm_90")).unwrap() == cubin,
-            "{name}"
-        );
+        assert!(fs::read(package.image("sm_90")).unwrap() == cubin, "{name}");
     }
     // One that cannot be unpacked is an error for whoever asks for it.
     let mut damaged = fs::read(package.at("images/some.fatbin")).unwrap();
@@ -94,7 +89,7 @@ fn takes_ptx_and_cubins_out_of_fat_binaries() {
     damaged[text_of..text_of + 4].fill(0);
     fs::write(package.at("images/damaged.fatbin"), damaged).unwrap();
     builds("\"images/damaged.fatbin\"", &["sm_90"]);
-    assert!(fs::read(image(&package, "sm_90")).unwrap() == cubin);
+    assert!(fs::read(package.image("sm_90")).unwrap() == cubin);
     let error = package.fails(&mut build("\"images/damaged.fatbin\"", &["compute_90"]));
     let expected = "module `kernels`: no image for `compute_90` [OFF510]: images/damaged.fatbin: PTX for sm_90 of a CUDA fat \
                     binary: the zstd frame is damaged: ";
@@ -146,7 +141,7 @@ fn takes_images_of_cuda_out_of_bundles_and_offload_binaries() {
     let plain = images(&package);
     fs::create_dir_all(package.at("images")).unwrap();
     for name in names {
-        fs::copy(image(&package, name), package.at(&format!("images/{name}"))).unwrap();
+        fs::copy(package.image(name), package.at(&format!("images/{name}"))).unwrap();
     }
     let all = |command: &mut Command, package: &Package| {
         for name in ["sm_90", "sm_80"] {
@@ -207,7 +202,7 @@ fn takes_images_of_cuda_out_of_bundles_and_offload_binaries() {
     assert!(images(&package) == plain);
     let mut script = prebuilt(&package, "\"images/texts\"", &["compute_80"]);
     text(&script.output().unwrap());
-    let ours = fs::read_to_string(image(&package, "compute_80")).unwrap();
+    let ours = fs::read_to_string(package.image("compute_80")).unwrap();
     let there = fs::read_to_string(package.at("images/compute_80")).unwrap();
     assert_eq!(ours, there);
     let error = package.fails(&mut prebuilt(&package, "\"images/texts\"", &["sm_80"]));
@@ -227,7 +222,7 @@ fn reads_headers_alone_when_it_plans() {
     text(&script(&package, &cuda).output().unwrap());
     // More than any machine has memory for, and nearly nothing on its disk.
     for (name, file) in [("sm_90", "k.cubin"), ("compute_80", "k.ptx")] {
-        fs::copy(image(&package, name), package.at(file)).unwrap();
+        fs::copy(package.image(name), package.at(file)).unwrap();
         let file = File::options().write(true).open(package.at(file)).unwrap();
         file.set_len(1 << 43).unwrap();
     }

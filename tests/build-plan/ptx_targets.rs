@@ -5,9 +5,9 @@ use crate::support;
 use std::fs;
 use std::process::Command;
 use support::cuda_package::{
-    CUDA, HEADER, OUT, cuda, declare, image, images, package, program, script, targets, theirs,
+    CUDA, HEADER, cuda, images, package, program, script, targets, theirs,
 };
-use support::package::text;
+use support::package::{OUT, text};
 
 #[test]
 fn packs_ptx_and_cubins_as_nvidias_tools_do() {
@@ -28,9 +28,9 @@ fn packs_ptx_and_cubins_as_nvidias_tools_do() {
         &package,
         &["--compress=false"],
         &[
-            ("kind=ptx,sm=90", &image(&package, "compute_90")),
-            ("kind=elf,sm=80", &image(&package, "sm_80")),
-            ("kind=ptx,sm=80", &image(&package, "compute_80")),
+            ("kind=ptx,sm=90", &package.image("compute_90")),
+            ("kind=elf,sm=80", &package.image("sm_80")),
+            ("kind=ptx,sm=80", &package.image("compute_80")),
         ],
     );
     assert!(images(&package) == expected);
@@ -83,7 +83,7 @@ fn compiles_ptx_apart_if_its_target_has_keys_of_its_own() {
     };
     // Both are made of the same bitcode of two sources.
     assert_eq!(compiles(), (2, 0));
-    declare(&package, &format!("{keys}{table}"));
+    package.declare(&format!("{keys}{table}"));
     assert_eq!(compiles(), (4, 2));
 }
 
@@ -112,7 +112,7 @@ fn makes_ptx_for_each_processor_that_clang_has() {
             .unwrap(),
     );
     for name in names {
-        let ptx = fs::read_to_string(image(&package, name)).unwrap();
+        let ptx = fs::read_to_string(package.image(name)).unwrap();
         let target = format!("\n.target {}\n", name.replace("compute", "sm"));
         assert!(ptx.contains(&target), "{ptx}");
     }
@@ -126,7 +126,7 @@ fn needs_none_of_nvidias_tools_for_ptx_alone() {
     let told = text(&package.script().output().unwrap());
     assert!(!told.contains("cargo::warning"), "{told}");
     assert!(images(&package).starts_with(b"\x50\xed\x55\xba\x01\0\x10\0"));
-    let ptx = fs::read(image(&package, "compute_80")).unwrap();
+    let ptx = fs::read(package.image("compute_80")).unwrap();
     let main = "println!(\"{:?} {}\", kernels::KERNELS, kernels::image().unwrap().ends_with(b\"\\0\"));\
                 println!(\"{}\", kernels::images()[0].bytes.len());";
     let build = |container: &str| {
@@ -177,11 +177,11 @@ fn generates_code_as_flags_say() {
     };
     package.put("kernels/k.cu", &format!("{HEADER}{kernel}"));
     let built = |flags: &str| {
-        declare(&package, &keys(flags));
+        package.declare(&keys(flags));
         text(&script(&package, &cuda).output().unwrap());
         let main = "println!(\"{}\", kernels::kernel::scale.images[0].registers.unwrap())";
         let registers = program(&package, main).trim().parse::<u32>().unwrap();
-        let ptx = fs::read_to_string(image(&package, "compute_80")).unwrap();
+        let ptx = fs::read_to_string(package.image("compute_80")).unwrap();
         (registers, ptx.matches("div.rn.f32").count())
     };
     let (registers, divisions) = built("");
@@ -237,10 +237,7 @@ fn leaves_ptx_out_of_host_code_of_nvcc() {
          extern \"C\" int launch(int *x) { scale<<<1, 1>>>(x); return cudaGetLastError(); }\n",
     );
     let keys = "language = \"cuda\"\ncompiler = \"nvcc\"\nsources = [\"kernels/*.cu\"]\nhost = true\nrdc = true\nmissing = \"skip\"\n";
-    declare(
-        &package,
-        &format!("{keys}{}", targets(&["sm_80", "compute_80"])),
-    );
+    package.declare(&format!("{keys}{}", targets(&["sm_80", "compute_80"])));
     let mut script = script(&package, &cuda);
     script
         .env_remove("OFFLOAD_COMPILER")
@@ -286,7 +283,7 @@ fn makes_ptx_of_llvm_ir() {
         support::run(command.args([source, "-o".to_owned(), output]));
     }
     let keys = "language = \"bitcode\"\nsources = [\"kernels/*.bc\"]\n";
-    declare(&package, &format!("{keys}{}", targets(&["compute_80"])));
+    package.declare(&format!("{keys}{}", targets(&["compute_80"])));
     text(&package.script().output().unwrap());
     let main = "println!(\"{:?} {}\", kernels::KERNELS, kernels::kernel::scale.arguments.len());";
     assert_eq!(program(&package, main), "[\"scale\"] 3\n");
@@ -305,10 +302,10 @@ fn compiles_llvm_ir_for_nvidia_without_a_toolkit() {
          attributes #0 = { \"target-cpu\"=\"sm_80\" }\n",
     );
     let keys = "language = \"bitcode\"\nsources = [\"kernels/*.ll\"]\n";
-    declare(&package, &format!("{keys}{}", targets(&["compute_80"])));
+    package.declare(&format!("{keys}{}", targets(&["compute_80"])));
     let mut script = package.script();
     text(&script.env("OFFLOAD_COMPILER", clang).output().unwrap());
-    let ptx = fs::read_to_string(image(&package, "compute_80")).unwrap();
+    let ptx = fs::read_to_string(package.image("compute_80")).unwrap();
     assert!(ptx.contains(".visible .entry scale("), "{ptx}");
     assert!(ptx.contains(".version 7.8"), "{ptx}");
 }
@@ -338,10 +335,7 @@ fn says_what_to_do_if_ptx_calls_an_undefined_function() {
             "kernels/k.cu",
             "__device__ int twice(int x);\n__global__ void k(int *x) { *x = twice(*x); }\n",
         );
-        declare(
-            &package,
-            &format!("{keys}{host}").replace("\"-nogpulib\", \"-nogpuinc\"", ""),
-        );
+        package.declare(&format!("{keys}{host}").replace("\"-nogpulib\", \"-nogpuinc\"", ""));
         let mut script = script(&package, &cuda);
         script
             .env("OFFLOAD_COMPILER", cuda.join("bin/nvcc"))
@@ -353,7 +347,7 @@ fn says_what_to_do_if_ptx_calls_an_undefined_function() {
     let launch = "extern \"C\" __device__ void *__cudaCDP2GetParameterBuffer(unsigned long, unsigned long);\n\
         extern \"C\" __global__ void k(void **x) { *x = __cudaCDP2GetParameterBuffer(1, 1); }\n";
     package.put("kernels/k.cu", &format!("{HEADER}{launch}"));
-    declare(&package, &keys);
+    package.declare(&keys);
     let error = package.fails(&mut package.script());
     let hint = calls("__cudaCDP2GetParameterBuffer")
         + "kernels that launch kernels need NVIDIA's compiler and linker: ";
@@ -384,7 +378,7 @@ fn refuses_images_with_variables_that_nothing_defines() {
             "hint: ",
         ),
     ] {
-        declare(&package, &format!("{CUDA}{}", targets(&[target])));
+        package.declare(&format!("{CUDA}{}", targets(&[target])));
         package.put(
             "kernels/k.cu",
             &format!("{HEADER}static __device__ int count = 7;\n{uses}"),
@@ -419,9 +413,7 @@ fn refuses_ptx_that_the_driver_would_not_load() {
                     check the name and the arguments of the call, or add the file that defines the function";
     assert_eq!(error, expected);
     // Nor is there such a target where the host starts kernels by the runtime of another language.
-    declare(
-        &package,
-        "language = \"openmp\"\nsources = [\"kernels/k.cu\"]\nflags = [\"-xc\"]\ntargets = [\"compute_80\"]\n",
+    package.declare("language = \"openmp\"\nsources = [\"kernels/k.cu\"]\nflags = [\"-xc\"]\ntargets = [\"compute_80\"]\n",
     );
     let error = package.fails(&mut package.script());
     assert_eq!(
@@ -430,7 +422,7 @@ fn refuses_ptx_that_the_driver_would_not_load() {
          hint: `openmp` takes `sm_80`, and no PTX"
     );
     let both = targets(&["compute_80", "sm_80", "compute_80"]);
-    declare(&package, &format!("{CUDA}{both}"));
+    package.declare(&format!("{CUDA}{both}"));
     let error = package.fails(&mut package.script());
     assert_eq!(
         error,

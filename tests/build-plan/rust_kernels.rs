@@ -9,11 +9,10 @@ use std::process::Command;
 use std::time::SystemTime;
 use support::comgr::comgr;
 use support::cuda_package::cuda;
-use support::package::{Package, text};
+use support::package::{OUT, Package, text};
 use support::run;
 
 /// As in a target folder of Cargo, the folder of the package.
-const OUT: &str = "target/build/pack-0123/out";
 const TARGETS: [&str; 4] = ["gfx90a", "gfx1100", "sm_80", "sm_90"];
 pub(crate) const KERNELS: [&str; 3] = ["matmul", "reduce", "saxpy"];
 pub(crate) const HARD: [&str; 14] = [

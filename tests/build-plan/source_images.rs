@@ -7,9 +7,9 @@ use crate::support;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::cuda_package::{CUDA, OUT, cuda, declare, program, script, targets, theirs};
+use support::cuda_package::{CUDA, cuda, program, script, targets, theirs};
 use support::launches::{HEADER, RUNTIME};
-use support::package::{Package, link_options, text};
+use support::package::{OUT, Package, link_options, text};
 
 /// Of both sources: a device function that is neither `static` nor `inline`.
 const SHARED: &str = "__device__ int act(int x) { return x < 0 ? 0 : x; }\n";
@@ -30,7 +30,7 @@ fn package(keys: &str) -> Option<Package> {
     package.put("kernels/k.h", &format!("{ATTRIBUTES}{SHARED}"));
     package.put("kernels/affine.cu", AFFINE);
     package.put("kernels/fill.cu", FILL);
-    declare(&package, keys);
+    package.declare(keys);
     Some(package)
 }
 
@@ -115,7 +115,7 @@ fn packs_what_nvcc_makes_of_each_source() {
          hint: OFFLOAD_TARGETS=sm_90 builds the other targets; OFFLOAD_MISSING=skip leaves out the targets \
          that cannot be built"
     );
-    declare(&package, &format!("{keys}images = \"source\"\n"));
+    package.declare(&format!("{keys}images = \"source\"\n"));
     text(&build().output().unwrap());
     for (source, number) in [
         ("affine", "sm_90"),
@@ -178,7 +178,7 @@ fn hosted(language: &str, keys: &str, end: &str, header: &str) -> Option<Package
         "language = \"{}\"\nhost = true\nsources = [\"kernels/*\"]\nexclude = [\"kernels/k.h\"]\n{keys}",
         language.replace("cu", "cuda")
     );
-    declare(&package, &keys);
+    package.declare(&keys);
     Some(package)
 }
 
@@ -377,7 +377,7 @@ fn says_how_sources_with_functions_of_one_name_are_built() {
     );
     let keys =
         "language = \"hip\"\nsources = [\"kernels/*.cu\"]\ntargets = [\"gfx90a\"]\nrdc = true\n";
-    declare(&package, &format!("{keys}{ALONE}"));
+    package.declare(&format!("{keys}{ALONE}"));
     let error = package.fails(&mut package.script());
     let hint = "\nhint: set `rdc = false`, so that each source has device functions of its own, or declare the functions \
                 of headers `static` or `inline`; if it is a kernel or a variable, declare it `static`, or set `images = \"source\"` [OFF702]";
@@ -386,10 +386,10 @@ fn says_how_sources_with_functions_of_one_name_are_built() {
         "{error}"
     );
     // Variables and kernels are the image's.
-    declare(
-        &package,
-        &format!("{}{ALONE}", keys.replace("rdc = true", "rdc = false")),
-    );
+    package.declare(&format!(
+        "{}{ALONE}",
+        keys.replace("rdc = true", "rdc = false")
+    ));
     let error = package.fails(&mut package.script());
     let hint = "\nhint: kernels and variables belong to the image, also with `rdc = false`: declare them `static`, or set \
                 `images = \"source\"` [OFF702]";

@@ -2,11 +2,11 @@
 
 use crate::support;
 
-use crate::rebuilds::{CUDA, HIP, OUT, image, made, script};
+use crate::rebuilds::{CUDA, HIP, image, made, script};
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
-use support::package::{CPU, Package, text};
+use support::package::{CPU, OUT, Package, text};
 
 /// What a compiler does that ends the build: before its work, in it, and after it.
 const ENDS: [&str; 3] = [

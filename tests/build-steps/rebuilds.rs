@@ -7,9 +7,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
-use support::package::{Package, text};
+use support::package::{OUT, Package, text};
 
-pub(crate) const OUT: &str = "target/build/pack-0123/out";
 pub(crate) const MANIFEST: &str =
     "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
 const BARE: &str = "flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
@@ -107,14 +106,7 @@ pub(crate) fn nothing() -> (usize, BTreeSet<String>) {
 }
 
 pub(crate) fn image(package: &Package, target: &str) -> Vec<u8> {
-    fs::read(
-        package
-            .at(OUT)
-            .join("offload/kernels")
-            .join(target)
-            .join("image"),
-    )
-    .unwrap()
+    fs::read(package.image(target)).unwrap()
 }
 
 #[test]

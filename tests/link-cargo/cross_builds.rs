@@ -7,12 +7,11 @@ use crate::support;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::package::{MANIFEST, Package, text};
+use support::package::{MANIFEST, OUT, Package, text};
 
 const HOST: &str = "aarch64-unknown-linux-gnu";
 const KEYS: &str = "sources = [\"kernels/*.c\"]\nartifact = [\"hda\", \"device-archive\"]\n\
     targets = [\"aarch64-unknown-linux-gnu\", \"x86_64-pc-linux-gnu\", \"gfx942\", \"sm_90\"]\n";
-const OUT: &str = "target/build/pack-0123/out";
 /// Named as those of another release than the compiler's would not be.
 const RUNTIME: &str = "libomptarget.so.19.1";
 

@@ -132,7 +132,7 @@ fn target_dir(example: &str, mode: Mode) -> PathBuf {
 }
 
 #[track_caller]
-fn succeed(command: &mut Command) -> Output {
+pub(crate) fn succeed(command: &mut Command) -> Output {
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(

@@ -6,11 +6,12 @@
 //! each module's fat binary once, with its three kernels and its variable, and each launch of a kernel by an address
 //! that was registered once, for the fat binary of the module that launches.
 
+use crate::examples::succeed;
 use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use support::dependencies;
 use support::launches::{self, HEADER, HELPER, RUNTIME, SHARED, SOURCE};
 
@@ -356,19 +357,6 @@ impl Workspace {
         ];
         folders.map(|folder| folder.display().to_string()).join(":")
     }
-}
-
-#[track_caller]
-fn succeed(command: &mut Command) -> Output {
-    let output = command.output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(
-        output.status.success(),
-        "{command:?}\n{}\n{}",
-        text(&output.stdout),
-        text(&output.stderr)
-    );
-    output
 }
 
 /// What is registered completely is finished: our linker leaves it alone.

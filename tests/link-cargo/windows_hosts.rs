@@ -8,11 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::launches::{self, HEADER, HELPER, RUNTIME, SHARED, SOURCE};
-use support::package::{Package, text};
+use support::package::{OUT, Package, text};
 use support::wine::Wine;
 use tempfile::TempDir;
 
-const OUT: &str = "target/build/pack-0123/out";
 const GNU: &str = "x86_64-pc-windows-gnu";
 const MSVC: &str = "x86_64-pc-windows-msvc";
 

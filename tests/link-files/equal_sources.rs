@@ -5,9 +5,8 @@ use crate::support;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use support::package::{Package, text};
+use support::package::{OUT, Package, text};
 
-const OUT: &str = "target/build/pack-0123/out";
 /// The function with the region is the file's own, so nothing else keeps the modules apart.
 const KERNEL: &str = "static int region(int x) {\n#pragma omp target map(tofrom : x)\n  x = x * 10 + VALUE;\n  return x;\n}\n\
     int NAME(int x) { return region(x); }\n";

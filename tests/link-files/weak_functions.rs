@@ -8,9 +8,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use support::launches::{HEADER, RUNTIME};
-use support::package::{Package, text};
+use support::package::{OUT, Package, text};
 
-const OUT: &str = "target/build/pack-0123/out";
 const MODULES: [(&str, u32); 2] = [("first", 1), ("second", 2)];
 
 /// Writes the manifest of two modules with one source, and returns their libraries.

@@ -256,18 +256,20 @@ fn as_llvm(lines: Vec<String>) -> Vec<String> {
     lines.into_iter().map(without).collect()
 }
 
-#[test]
-fn prints_the_device_links_that_llvm_22_prints() {
-    let Some(project) = Project::new(22) else {
-        return;
-    };
+/// The image of a CPU, for `project.embed`.
+fn cpu(arch: &str) -> String {
+    format!("file=cpu.o,kind=openmp,triple={X86},arch={arch}")
+}
+
+/// A project with objects that have images of several kinds, and the option that names its CUDA tree.
+fn with_images(release: u32) -> Option<(Project, String)> {
+    let project = Project::new(release)?;
     for name in ["amd.o", "nvidia.o", "cpu.o"] {
         project.code(name);
     }
     let amd = |kind: &str, arch: &str| format!("file=amd.o,kind={kind},triple={AMD},arch={arch}");
     let nvidia =
         |kind: &str, arch: &str| format!("file=nvidia.o,kind={kind},triple={NVIDIA},arch={arch}");
-    let cpu = |arch: &str| format!("file=cpu.o,kind=openmp,triple={X86},arch={arch}");
     project.embed(
         "a.o",
         &[&amd("hip", "gfx90a:xnack+"), &amd("openmp", "gfx1100")],
@@ -280,17 +282,25 @@ fn prints_the_device_links_that_llvm_22_prints() {
         "c.o",
         &[&nvidia("openmp", "sm_70"), &nvidia("cuda", "sm_52")],
     );
-    project.embed("d.o", &[&cpu("generic")]);
     project.embed("e.o", &[&cpu("")]);
+    run(project.command("ar").args(["rc", "libplain.a", "amd.o"]));
+    let cuda = format!("--cuda-path={}", project.path("cuda").display());
+    Some((project, cuda))
+}
+
+#[test]
+fn prints_the_device_links_that_llvm_22_prints() {
+    let Some((project, cuda)) = with_images(22) else {
+        return;
+    };
+    project.embed("d.o", &[&cpu("generic")]);
     project.embed(
         "g.o",
         &["file=amd.o,kind=sycl,triple=spirv64-unknown-unknown,arch="],
     );
-    run(project.command("ar").args(["rc", "libplain.a", "amd.o"]));
     run(project
         .llvm("clang")
         .args(["-shared", "amd.o", "-o", "libshared.so"]));
-    let cuda = format!("--cuda-path={}", project.path("cuda").display());
 
     let linkers = ["--linker-path=/usr/bin/ld", "--linker-path=/usr/bin/ld.lld"];
     let plain: &[&str] = &[];
@@ -360,32 +370,9 @@ fn prints_the_device_links_that_llvm_22_prints() {
 
 #[test]
 fn prints_the_device_links_that_llvm_19_prints() {
-    let Some(project) = Project::new(19) else {
+    let Some((project, cuda)) = with_images(19) else {
         return;
     };
-    for name in ["amd.o", "nvidia.o", "cpu.o"] {
-        project.code(name);
-    }
-    let amd = |kind: &str, arch: &str| format!("file=amd.o,kind={kind},triple={AMD},arch={arch}");
-    let nvidia =
-        |kind: &str, arch: &str| format!("file=nvidia.o,kind={kind},triple={NVIDIA},arch={arch}");
-    let cpu = |arch: &str| format!("file=cpu.o,kind=openmp,triple={X86},arch={arch}");
-    project.embed(
-        "a.o",
-        &[&amd("hip", "gfx90a:xnack+"), &amd("openmp", "gfx1100")],
-    );
-    project.embed(
-        "b.o",
-        &[&amd("hip", "gfx90a:xnack+"), &nvidia("cuda", "sm_70")],
-    );
-    project.embed(
-        "c.o",
-        &[&nvidia("openmp", "sm_70"), &nvidia("cuda", "sm_52")],
-    );
-    project.embed("e.o", &[&cpu("")]);
-    run(project.command("ar").args(["rc", "libplain.a", "amd.o"]));
-    let cuda = format!("--cuda-path={}", project.path("cuda").display());
-
     let plain: &[&str] = &[];
     let options: &[&[&str]] = &[
         plain,

@@ -1,11 +1,10 @@
 //! A package with a module of CUDA, and what NVIDIA's tools make of its images.
 
-use super::package::Package;
+use super::package::{OUT, Package};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub const OUT: &str = "target/build/pack-0123/out";
 pub const CUDA: &str =
     "language = \"cuda\"\nsources = [\"kernels/*.cu\"]\nflags = [\"-nogpulib\", \"-nogpuinc\"]\n";
 pub const HEADER: &str = "#define __global__ __attribute__((global))\n#define __device__ __attribute__((device))\n\
@@ -21,13 +20,8 @@ pub fn package(keys: &str) -> Option<Package> {
     package.put("kernels/k.h", HEADER);
     package.put("kernels/k.cu", KERNEL);
     package.put("kernels/helper.cu", HELPER);
-    declare(&package, keys);
+    package.declare(keys);
     Some(package)
-}
-
-pub fn declare(package: &Package, keys: &str) {
-    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
-    package.put("Cargo.toml", &format!("{manifest}{keys}"));
 }
 
 pub fn targets(names: &[&str]) -> String {
@@ -49,12 +43,6 @@ pub fn cuda() -> Option<PathBuf> {
 
 pub fn images(package: &Package) -> Vec<u8> {
     fs::read(package.at(OUT).join("offload/kernels/images")).unwrap()
-}
-
-pub fn image(package: &Package, target: &str) -> PathBuf {
-    package
-        .at(OUT)
-        .join(format!("offload/kernels/{target}/image"))
 }
 
 /// What a program prints that includes the generated file.

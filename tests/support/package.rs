@@ -10,6 +10,9 @@ pub const MANIFEST: &str =
     "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\nlanguage = \"openmp\"\n";
 pub const CPU: &str = "sources = [\"kernels/*.c\"]\ntargets = [\"x86_64-pc-linux-gnu\"]\n";
 
+/// `OUT_DIR` of its build script.
+pub const OUT: &str = "target/build/pack-0123/out";
+
 /// A package, its build folder, and a clang that counts how often it is started.
 pub struct Package {
     pub folder: Folder,
@@ -44,6 +47,17 @@ impl Package {
         // Whatever was written less than a moment ago is not trusted by the cache.
         std::thread::sleep(std::time::Duration::from_millis(20));
         Some(package)
+    }
+
+    /// Declares the keys of `[package.metadata.offload]`.
+    pub fn declare(&self, keys: &str) {
+        let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
+        self.put("Cargo.toml", &format!("{manifest}{keys}"));
+    }
+
+    /// The image of the module `kernels` for a target.
+    pub fn image(&self, target: &str) -> PathBuf {
+        self.at(OUT).join(format!("offload/kernels/{target}/image"))
     }
 
     pub fn at(&self, name: &str) -> PathBuf {
@@ -84,7 +98,7 @@ impl Package {
             .env("CARGO_MANIFEST_DIR", self.folder.root())
             .env("CARGO_PKG_NAME", "pack")
             .env("CARGO_PKG_VERSION", "1.2.3")
-            .env("OUT_DIR", self.at("target/build/pack-0123/out"))
+            .env("OUT_DIR", self.at(OUT))
             .env("TARGET", "x86_64-unknown-linux-gnu")
             .env("HOST", "x86_64-unknown-linux-gnu")
             .env("OPT_LEVEL", "1")
@@ -97,7 +111,7 @@ impl Package {
 
     /// Makes `rustc` link the images of modules without host code, as the build script tells Cargo.
     pub fn link_images(&self, rustc: &mut Command) {
-        let out = self.at("target/build/pack-0123/out");
+        let out = self.at(OUT);
         for file in fs::read_dir(&out).unwrap() {
             let name = file.unwrap().file_name().into_string().unwrap();
             let name = name.strip_prefix("lib");
@@ -108,6 +122,15 @@ impl Package {
                     .args(["-l", &format!("static={name}")]);
             }
         }
+    }
+
+    /// The compiler that the last build used, as the record of the build says.
+    pub fn recorded_compiler(&self) -> String {
+        let record = fs::read_to_string(self.at(OUT).join("offload/manifest.json")).unwrap();
+        let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+        let path = PathBuf::from(record["modules"][0]["compiler"].as_str().unwrap());
+        let path = path.strip_prefix(self.folder.root());
+        path.unwrap().display().to_string()
     }
 
     /// Puts another file with the same content in the place of one.

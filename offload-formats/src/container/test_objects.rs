@@ -1,5 +1,30 @@
 //! Objects for tests of several modules.
 
+use crate::container::edit::{NewContent, NewSection};
+use crate::format::pieces::{Piece, to_bytes};
+
+pub(super) const DEVICE: &[u8] = b"Content of device file 1\n";
+
+/// Sections of the worked example.
+pub(super) const SECTIONS: [NewSection<'_>; 2] = [
+    NewSection {
+        name: b"__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu-",
+        content: NewContent::Bytes(&[0]),
+    },
+    NewSection {
+        name: b"__CLANG_OFFLOAD_BUNDLE__hip-amdgcn-amd-amdhsa--gfx906",
+        content: NewContent::Input {
+            size: DEVICE.len() as u64,
+        },
+    },
+];
+
+/// Joins the pieces, unless they have gigabytes.
+pub(super) fn bytes(pieces: &[Piece], host: &[u8]) -> Option<Vec<u8>> {
+    let size: u64 = pieces.iter().map(Piece::size).sum();
+    (size < 1 << 20).then(|| to_bytes(pieces, &[host, b"", DEVICE]).expect("inputs 0 to 2"))
+}
+
 /// Returns an ELF object with that many sections `.bundled_lib`, each of them the same archive.
 pub(super) fn object_around(archive: &[u8], count: u16) -> Vec<u8> {
     let names = b"\0.bundled_lib\0\0\0";

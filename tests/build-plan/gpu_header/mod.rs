@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use support::cuda_package::{OUT, declare};
-use support::package::{Package, text};
+
+use support::package::{OUT, Package, text};
 
 const KERNELS: &str = include_str!("kernels.h");
 
@@ -42,7 +42,7 @@ fn script(package: &Package, release: u32) -> Option<Command> {
 }
 
 fn build(package: &Package, keys: &str, release: u32) -> Option<()> {
-    declare(package, keys);
+    package.declare(keys);
     text(&script(package, release)?.output().unwrap());
     Some(())
 }
@@ -213,7 +213,7 @@ fn says_what_is_not_there() {
         );
         package.put("kernels/k.hip", &source);
         package.put("kernels/k.cu", &source);
-        declare(&package, &format!("{keys}targets = [\"{target}\"]\n"));
+        package.declare(&format!("{keys}targets = [\"{target}\"]\n"));
         let Some(mut script) = script(&package, release) else {
             return;
         };
@@ -281,10 +281,9 @@ fn compiles_the_documents_example() {
         "kernels/k.cu",
         &kernel.replace("__shfl_down(", "__shfl_down_sync(~0u, "),
     );
-    declare(
-        &package,
-        &format!("{CUDA}compiler = \"nvcc\"\ntargets = [\"sm_90\"]\n"),
-    );
+    package.declare(&format!(
+        "{CUDA}compiler = \"nvcc\"\ntargets = [\"sm_90\"]\n"
+    ));
     let mut script = package.script();
     script.env("CUDA_PATH", cuda).env_remove("OFFLOAD_COMPILER");
     text(&script.output().unwrap());

@@ -112,10 +112,7 @@ fn reads_and_computes_what_nvidia_defines() {
         }
         if support::tool("cuda", &["ptxas"]).is_some() {
             // ptxas takes all of it, and each kernel is in the image: the build checks them.
-            declare(
-                &package,
-                &format!("{CUDA}targets = [\"sm_80\", \"sm_90\"]\n"),
-            );
+            package.declare(&format!("{CUDA}targets = [\"sm_80\", \"sm_90\"]\n"));
             let mut script = script(&package, release).unwrap();
             text(&with_ptxas(&mut script).output().unwrap());
         }

@@ -21,7 +21,7 @@ fn needs_no_sdk_and_uses_none_that_is_installed() {
         return;
     };
     let root = rocm(&package);
-    declare(&package, &format!("{HIP}targets = [\"gfx90a\"]\n"));
+    package.declare(&format!("{HIP}targets = [\"gfx90a\"]\n"));
     let plan = |root: Option<&Path>| {
         let mut script = script(&package, 22)?;
         script.env("OFFLOAD_DRY_RUN", "1");
@@ -42,7 +42,7 @@ fn needs_no_sdk_and_uses_none_that_is_installed() {
         "kernels/k.cu",
         "#include <offload/gpu.h>\n#include <cuda_runtime.h>\n",
     );
-    declare(&package, &format!("{CUDA}targets = [\"compute_80\"]\n"));
+    package.declare(&format!("{CUDA}targets = [\"compute_80\"]\n"));
     let missing = package.fails(&mut script(&package, 22).unwrap());
     let hint = "or do without: include `<offload/gpu.h>` in each source, or set `flags = ";
     assert!(missing.contains(hint), "{missing}");
@@ -56,7 +56,7 @@ fn needs_no_sdk_and_uses_none_that_is_installed() {
     let both = format!("#include <offload/gpu.h>\n#include <hip/hip_runtime.h>\n{PLACE}");
     package.put("kernels/k.hip", &both);
     let keys = format!("{HIP}targets = [\"gfx90a\"]\nflags = [\"-nogpulib\"]\n");
-    declare(&package, &keys);
+    package.declare(&keys);
     let plan = plan(Some(&root)).unwrap();
     let line = |name: &str| {
         plan.lines()
@@ -100,7 +100,7 @@ fn launches_kernels_beside_a_source_of_the_toolkit() {
     let option = format!("flags = [\"--cuda-path={}\"]\n", cuda.display());
     for (rdc, option) in [("true", ""), ("false", ""), ("true", &*option)] {
         let keys = format!("{CUDA}targets = [\"sm_80\"]\nhost = true\nrdc = {rdc}\n{option}");
-        declare(&package, &keys);
+        package.declare(&keys);
         let Some(mut script) = script(&package, 22) else {
             return;
         };
@@ -131,7 +131,7 @@ fn is_cudas_own_header_beside_the_toolkit() {
     let Some(package) = package(&source) else {
         return;
     };
-    declare(&package, &format!("{CUDA}targets = [\"compute_90\"]\n"));
+    package.declare(&format!("{CUDA}targets = [\"compute_90\"]\n"));
     let Some(mut script) = script(&package, 22) else {
         return;
     };

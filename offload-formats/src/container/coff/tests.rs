@@ -1,26 +1,12 @@
 use super::*;
 use crate::container::edit::{NewContent, NewSection};
+use crate::container::test_objects::{DEVICE, SECTIONS, bytes};
 use crate::format::pieces::{Piece, to_bytes};
 
 const HOST: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/bundle-host.obj");
 const FAT: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/bundle-in-object.obj");
 const AGAIN: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/bundle-host-again.obj");
 const IMAGE: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/image.exe");
-
-const DEVICE: &[u8] = b"Content of device file 1\n";
-
-const SECTIONS: [NewSection<'_>; 2] = [
-    NewSection {
-        name: b"__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu-",
-        content: NewContent::Bytes(&[0]),
-    },
-    NewSection {
-        name: b"__CLANG_OFFLOAD_BUNDLE__hip-amdgcn-amd-amdhsa--gfx906",
-        content: NewContent::Input {
-            size: DEVICE.len() as u64,
-        },
-    },
-];
 
 fn add(host: &[u8]) -> Result<Vec<Piece>, CoffError> {
     add_sections(host, 0..host.len() as u64, &SECTIONS)
@@ -29,12 +15,6 @@ fn add(host: &[u8]) -> Result<Vec<Piece>, CoffError> {
 fn remove(file: &[u8], prefix: &[u8]) -> Result<Vec<Piece>, CoffError> {
     let matches = |name: &[u8]| name.starts_with(prefix);
     remove_sections(file, 0..file.len() as u64, matches)
-}
-
-/// Joins the pieces, unless they have gigabytes.
-fn bytes(pieces: &[Piece], host: &[u8]) -> Option<Vec<u8>> {
-    let size: u64 = pieces.iter().map(Piece::size).sum();
-    (size < 1 << 20).then(|| to_bytes(pieces, &[host, b"", DEVICE]).unwrap())
 }
 
 fn names(file: &[u8]) -> Vec<String> {

@@ -2,8 +2,8 @@ use crate::md5::Md5;
 
 use super::super::{ElfError, ElfSection, SymbolTable};
 use super::*;
-use crate::container::edit::NewContent;
 use crate::container::elf::{Elf, Machine};
+use crate::container::test_objects::{DEVICE, SECTIONS, bytes};
 use crate::format::bytes::OutOfBounds;
 use crate::format::pieces::{Embedded, to_bytes};
 use crate::registration::fat_binary::{FatBinary, Runtime};
@@ -19,22 +19,6 @@ const ELF64_BIG: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/elf6
 
 const ALL: [&[u8]; 6] = [HOST, FAT, ELF32_LITTLE, ELF32_BIG, ELF64_LITTLE, ELF64_BIG];
 
-const DEVICE: &[u8] = b"Content of device file 1\n";
-
-/// Those of the worked example.
-const SECTIONS: [NewSection<'_>; 2] = [
-    NewSection {
-        name: b"__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu-",
-        content: NewContent::Bytes(&[0]),
-    },
-    NewSection {
-        name: b"__CLANG_OFFLOAD_BUNDLE__hip-amdgcn-amd-amdhsa--gfx906",
-        content: NewContent::Input {
-            size: DEVICE.len() as u64,
-        },
-    },
-];
-
 fn add(host: &[u8]) -> Result<Vec<Piece>, ElfWriteError> {
     add_sections(host, 0..host.len() as u64, &SECTIONS)
 }
@@ -42,12 +26,6 @@ fn add(host: &[u8]) -> Result<Vec<Piece>, ElfWriteError> {
 fn remove(object: &[u8], prefix: &[u8]) -> Result<Vec<Piece>, ElfWriteError> {
     let matches = |name: &[u8]| name.starts_with(prefix);
     remove_sections(object, 0..object.len() as u64, matches)
-}
-
-/// Joins the pieces, unless they have gigabytes.
-fn bytes(pieces: &[Piece], host: &[u8]) -> Option<Vec<u8>> {
-    let size: u64 = pieces.iter().map(Piece::size).sum();
-    (size < 1 << 20).then(|| to_bytes(pieces, &[host, b"", DEVICE]).unwrap())
 }
 
 #[test]
