@@ -96,7 +96,7 @@ impl fmt::Display for CheckError {
 
 impl std::error::Error for CheckError {}
 
-/// What to do about a table of addresses in shared memory.
+/// Hint for a table of addresses in shared memory.
 pub(crate) const SHARED_TABLE: &str = "clang makes a constant of a table of addresses in shared memory, such as `char *p[2] = {tile, tile + 16};`: \
     assign to its elements, `p[0] = tile;`, or set `compiler = \"nvcc\"`";
 
