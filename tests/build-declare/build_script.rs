@@ -1145,7 +1145,14 @@ fn names_a_source_that_is_neither_c_nor_cpp() {
     script
         .env("OFFLOAD_SOURCES", "kernels/k.inc")
         .env("OFFLOAD_FLAGS", "-x;c");
-    text(&script.output().unwrap());
+    let told = text(&script.output().unwrap());
+    let library = "cargo::rustc-link-lib=dylib=stdc++\n";
+    assert!(!told.contains(library), "{told}");
+    // Objects of C++ need its library.
+    package.put("options", "-x c++\n");
+    script.env("OFFLOAD_FLAGS", "-x;c;@options");
+    let told = text(&script.output().unwrap());
+    assert!(told.contains(library), "{told}");
 }
 
 /// Writes zeros over the numbers in `__omp_offloading_<number>_<number>_<function>`.

@@ -520,7 +520,7 @@ fn says_what_nvcc_does_not_do() {
         let target = if language == "hip" { "gfx90a" } else { "sm_90" };
         let keys = KEYS
             .replace("cuda", language)
-            .replace("*.cu\"]", "*.cu\"]\nflags = [\"-x\"]");
+            .replace("*.cu\"]", "*.cu\"]\nflags = [\"-xcu\"]");
         assert_eq!(
             fails(&format!("{keys}targets = [\"{target}\"]\n")),
             other(language)

@@ -844,7 +844,7 @@ fn refuses_what_has_no_host_code() {
             "9:1: `host` has no effect on modules of `openmp` [OFF502]",
         ),
         (
-            hip.replace("hip\"\n", "bitcode\"\nhost = true\n").replace("*.hip", "k.hip") + "flags = [\"-x\"]\n",
+            hip.replace("hip\"\n", "bitcode\"\nhost = true\n").replace("*.hip", "k.hip") + "flags = [\"-xir\"]\n",
             "6:1: `host` has no effect on modules of `bitcode` [OFF502]",
         ),
     ] {

@@ -1,8 +1,10 @@
 //! Options that may differ from target to target.
 
+use crate::declare::option_files::expanded;
 use crate::declare::settings::Settings;
 use crate::error::Error;
 use offload_formats_core::by_name::ByName;
+use std::path::Path;
 
 /// Options of the compiles for the host, or for one target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,6 +45,21 @@ impl Flags {
                 .collect::<Result<_, _>>()?,
         })
     }
+
+    /// Returns the language that `-x` gives to all sources, also in a file of options of the package in `root`; none if their
+    /// names tell it. The last `-x` counts.
+    pub fn named_language(&self, root: &Path) -> Option<String> {
+        let mut language = None;
+        let mut flags = expanded(&self.flags, root).into_iter();
+        while let Some(flag) = flags.next() {
+            match flag.strip_prefix("-x") {
+                Some("") => language = flags.next(),
+                Some(name) => language = Some(name.to_owned()),
+                None => {}
+            }
+        }
+        language.filter(|name| name != "none")
+    }
 }
 
 /// Tells whether compilers accept it after `-D`: a name, with or without parameters.
@@ -64,4 +81,34 @@ pub(super) fn is_identifier(name: &str) -> bool {
         && name
             .chars()
             .all(|char| letter(char) || char.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_the_language_of_the_last_option() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        std::fs::write(root.join("cpp"), "-O2 -x\nc++\n").unwrap();
+        for (flags, expected) in [
+            (&["-O2", "-X", "-D", "x"][..], None),
+            (&["-x", "c++"], Some("c++")),
+            (&["-xc++", "-O2"], Some("c++")),
+            (&["-x", "c", "-x", "c++"], Some("c++")),
+            (&["-xc++", "-x", "c"], Some("c")),
+            (&["-x", "c++", "-xnone"], None),
+            (&["@cpp"], Some("c++")),
+            (&["@cpp", "-x", "c"], Some("c")),
+            (&["-xc", "@cpp"], Some("c++")),
+            (&["-x"], None),
+        ] {
+            let own = Flags {
+                flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+                ..Flags::default()
+            };
+            assert_eq!(own.named_language(root).as_deref(), expected, "{flags:?}");
+        }
+    }
 }

@@ -69,6 +69,8 @@ pub struct Module {
     pub images: ImageSources,
     /// Options of the host objects.
     pub own: Flags,
+    /// The language that `-x` among them gives to all sources, in the place of their names.
+    named_language: Option<String>,
     /// The declared compiler. For a crate of kernels a clang that is set for other packages, too: it links device code.
     pub compiler: Option<String>,
     /// Place where the compiler was written.
@@ -95,24 +97,26 @@ const LONGEST_NAME: usize = 200;
 impl Module {
     /// Tells whether objects of host code need the library of C++.
     pub fn has_cpp(&self) -> bool {
-        self.language != Language::OpenMp || self.sources.iter().any(|path| is_cpp(path))
+        match &self.named_language {
+            _ if self.language != Language::OpenMp => true,
+            Some(language) => language.contains("++"),
+            None => self.sources.iter().any(|path| is_cpp(path)),
+        }
     }
 
     /// Returns the language standard for a source. In modules of C and C++ one standard is for the sources of its language.
     pub fn std_of(&self, source: &Path) -> Option<&str> {
         let std = self.std.as_deref()?;
         let mut sources = self.sources.iter();
-        let names_language = self.own.flags.iter().any(|flag| flag.starts_with("-x"));
         let is_mixed = self.language == Language::OpenMp
-            && !names_language
+            && self.named_language.is_none()
             && sources.any(|other| is_cpp(other) != is_cpp(source));
         (!is_mixed || std.contains("++") == is_cpp(source)).then_some(std)
     }
 
-    /// Tells whether C++ may be linked: libraries and flags do not say.
+    /// Tells whether C++ may be linked: libraries do not say.
     pub fn may_have_cpp(&self) -> bool {
-        let flags = &self.own.flags;
-        self.has_libraries() || self.has_cpp() || flags.iter().any(|flag| flag.starts_with("-x"))
+        self.has_libraries() || self.has_cpp()
     }
 
     /// Tells whether a device link takes libraries of device code.
@@ -252,6 +256,7 @@ impl Module {
             std: settings.text("std").map(str::to_owned),
             rdc,
             images,
+            named_language: own.named_language(&root),
             own,
             compiler: compiler(settings, language, &root),
             compiler_origin: compiler_origin(settings),

@@ -173,7 +173,7 @@ fn check_extensions(
     own: &Flags,
     found: &[PathBuf],
 ) -> Result<(), Error> {
-    if !own.flags.iter().any(|flag| flag.starts_with("-x")) {
+    if own.named_language(root).is_none() {
         let known = language.extensions();
         let is_unknown = |path: &&PathBuf| {
             let extension = path.extension().unwrap_or_default();
