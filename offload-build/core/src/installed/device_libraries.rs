@@ -138,7 +138,6 @@ fn sdk_question(module: &Module, target: &Target, compiler: &Compiler) -> Option
 pub fn linked_to_sources(
     module: &Module,
     compiler: &Compiler,
-    environment: &Environment,
     answers: &Answers,
 ) -> Vec<(String, Vec<PathBuf>)> {
     let files = |target: &Target| {
@@ -149,9 +148,7 @@ pub fn linked_to_sources(
         let are_present = |answer: &str| linked_files(answer).all(|path| path.is_file());
         // What fails here fails in the compiles, with its reason.
         let answer = answers.accepted(&question, are_present).ok()?;
-        let files: Vec<PathBuf> = linked_files(&answer).collect();
-        files.iter().for_each(|file| environment.watch(file));
-        Some((target.written.clone(), files))
+        Some((target.written.clone(), linked_files(&answer).collect()))
     };
     module.targets.iter().filter_map(files).collect()
 }

@@ -98,12 +98,7 @@ impl Machine {
         let llvm = compiler.llvm.as_ref();
         Ok(Self {
             device_libraries: device_libraries::find(module, llvm, environment, &search, &answers),
-            sdk_libraries: device_libraries::linked_to_sources(
-                module,
-                &compiler,
-                environment,
-                &answers,
-            ),
+            sdk_libraries: device_libraries::linked_to_sources(module, &compiler, &answers),
             device_tools: device_tools(module, &compiler, &answers),
             has_lld: llvm.is_some_and(|llvm| llvm.sibling("ld.lld").is_ok()),
             without_critical_lock: without_critical_lock(module, &compiler),
