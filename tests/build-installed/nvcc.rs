@@ -460,11 +460,15 @@ fn links_libraries_of_cubins_and_none_of_bitcode() {
         "module `kernels`: libraries for `sm_90` have bitcode, which `nvcc` does not link: remove `compiler` to \
          use clang"
     );
-    package.declare(&format!("{keys}rdc = false\n"));
-    assert_eq!(
-        package.fails(&mut script(&package)),
-        "Cargo.toml:10:1: without `rdc`, `nvcc` links no libraries, but `link` names some"
-    );
+    for (key, how) in [
+        ("rdc = false", "without `rdc`"),
+        ("images = \"source\"", "with `images = \"source\"`"),
+    ] {
+        package.declare(&format!("{keys}{key}\n"));
+        let error = package.fails(&mut script(&package));
+        let problem = format!("{how}, `nvcc` links no libraries, but `link` names some");
+        assert_eq!(error, format!("Cargo.toml:10:1: {problem}"));
+    }
 }
 
 /// nvcc gives each of its programs to a shell.

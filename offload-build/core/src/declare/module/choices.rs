@@ -239,13 +239,15 @@ pub(super) fn compiler(settings: &Settings, language: Language) -> Result<(), Er
         let problem = "archives consist of bitcode, which `nvcc` does not produce: remove `compiler` to use clang";
         return Err(settings.error_at("artifact", problem));
     }
-    let without_rdc =
-        settings.flag("rdc") == Some(false) || settings.text("images") == Some("source");
+    let (reason, how) = match (settings.flag("rdc"), settings.text("images")) {
+        (_, Some("source")) => ("images", "with `images = \"source\"`"),
+        (Some(false), _) => ("rdc", "without `rdc`"),
+        _ => return Ok(()),
+    };
     for key in ["archives", "link"] {
-        if without_rdc && settings.has_list(key) {
-            let problem =
-                format!("without `rdc`, `nvcc` links no libraries, but `{key}` names some");
-            return Err(settings.error_at("rdc", problem));
+        if settings.has_list(key) {
+            let problem = format!("{how}, `nvcc` links no libraries, but `{key}` names some");
+            return Err(settings.error_at(reason, problem));
         }
     }
     Ok(())
