@@ -609,6 +609,18 @@ fn gives_the_bytes_of_a_build_from_nothing_after_any_change() {
         assert!(results(&package) == good[0], "{name}");
     }
     assert_eq!(build(), 0);
+    // Host code that has the images of its source.
+    package.put("kernels/k.h", "");
+    let manifest = fs::read_to_string(package.at("Cargo.toml")).unwrap();
+    let [first, second] = [3, 4].map(|value| {
+        let table = "[package.metadata.offload.target.gfx90a]\n";
+        let own = format!("{table}define = {{ ONE = {value} }}\n");
+        let keys = format!("images = \"source\"\ndefine = {{ ONE = 1 }}\n{own}");
+        package.put("Cargo.toml", &format!("{manifest}{keys}"));
+        build();
+        fs::read(package.at(OUT).join("offload/kernels/module.o")).unwrap()
+    });
+    assert!(first != second);
 }
 
 #[test]
