@@ -812,6 +812,15 @@ fn packs_images_that_were_there() {
         ),
         "{error}"
     );
+    // An object that no device link has made an image of.
+    package.put("k.c", "int scale(int x) { return 2 * x; }\n");
+    let mut clang = Command::new("/usr/bin/clang-19");
+    clang.args(["--target=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-nogpulib"]);
+    clang.args(["-c", "k.c", "-o", "images/k.o"]);
+    support::run(clang.current_dir(package.folder.root()));
+    let error = package.fails(&mut build("\"images/k.o\"", "\"gfx942\""));
+    let expected = "`images/k.o` has gfx942 (not linked) [OFF510]\n";
+    assert!(error.contains(expected), "{error}");
     // An image that says of itself that it is for another processor than its entry says.
     let mut wrong = bundle.clone();
     let place = wrong
