@@ -351,4 +351,18 @@ fn shows_the_libraries_in_the_plan() {
     let archive = "ar rcsD OUT/artifacts/libbc-pack-x86_64-pc-linux-gnu.a OUT/kernels/x86_64-pc-linux-gnu/kernels-k.c.o\n";
     assert!(plan.contains(archive), "{plan}");
     assert_eq!(names(&folder(&package)), [""; 0]);
+    // Others call the functions of an archive, so without `rdc` it is `true`, also with host code.
+    package.put("kernels/k.hip", "#include <offload/gpu.h>\n");
+    let keys =
+        "language = \"hip\"\nhost = true\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\"]\n";
+    let manifest = "[package]\nname = \"pack\"\n[workspace]\n[package.metadata.offload]\n";
+    package.put("Cargo.toml", &format!("{manifest}{keys}{BOTH}"));
+    let mut script = package.script();
+    script.env("OFFLOAD_ARTIFACT", "device-archive");
+    let output = script.env("OFFLOAD_DRY_RUN", "1").output().unwrap();
+    let plan = String::from_utf8(output.stderr).unwrap();
+    let mut lines = plan.lines();
+    let compile = lines.find(|line| line.contains("--offload-device-only"));
+    let option = " --offload-arch=gfx90a -fgpu-rdc ";
+    assert!(compile.unwrap().contains(option), "{plan}");
 }
