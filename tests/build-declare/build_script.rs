@@ -313,6 +313,10 @@ fn obeys_variables_over_the_manifest() {
         error,
         "OFFLOAD_OPT_LEVEL: `9` is not one of `0`, `1`, `2`, `3`, `s`, `z`"
     );
+    // For modules without host code.
+    let told = text(&script.env("OFFLOAD_REGISTER", "none").output().unwrap());
+    let library = "cargo::rustc-link-lib=static:+whole-archive=pack_kernels_";
+    assert!(told.contains(library), "{told}");
 }
 
 #[test]
