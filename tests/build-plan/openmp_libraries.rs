@@ -99,10 +99,12 @@ fn links_libraries_of_the_host_into_images_for_cpus() {
         return;
     };
     let library = |value: i32| {
-        package.put("sum.c", &format!("int sum(void) {{ return {value}; }}\n"));
+        // As many libraries for C, it calls the library of C++.
+        let sum = format!("extern \"C\" int sum() {{ kept = new int; return {value}; }}\n");
+        package.put("sum.cpp", &format!("int *volatile kept;\n{sum}"));
         let mut cc = Command::new("cc");
         support::run(
-            cc.args(["-O1", "-fPIC", "-c", "sum.c"])
+            cc.args(["-O1", "-fPIC", "-c", "sum.cpp"])
                 .current_dir(package.at("")),
         );
         fs::create_dir_all(package.at("libraries")).unwrap();
