@@ -326,6 +326,17 @@ fn takes_the_standard_for_the_sources_of_its_language() {
     package.put("kernels/k.cpp", &format!("{cpp}{region}"));
     package.declare(&format!("{keys}std = \"c++20\"\n"));
     text(&package.script().output().unwrap());
+    // With this flag, both are C++.
+    let mut script = package.script();
+    script
+        .env("OFFLOAD_FLAGS", "-x;c++")
+        .env("OFFLOAD_DRY_RUN", "1");
+    let plan = String::from_utf8(script.output().unwrap().stderr).unwrap();
+    for source in ["kernels/k.c ", "kernels/k.cpp "] {
+        let mut lines = plan.lines().filter(|line| line.contains("clang "));
+        let compile = lines.find(|line| line.contains(source)).unwrap();
+        assert!(compile.contains(" -std=c++20 "), "{compile}");
+    }
     // Alone, C has no such standard.
     fs::remove_file(package.at("kernels/k.cpp")).unwrap();
     let error = package.fails(&mut package.script());
