@@ -87,6 +87,13 @@ fn links_again_with_another_file_that_flags_name() {
     assert!(made(&package, &mut script).0 > 0);
     assert!(image(&package, "sm_80") != before);
     assert_eq!(made(&package, &mut script), nothing());
+    // Variables with flags name files, too.
+    script.env("CCC_OVERRIDE_OPTIONS", "# +--config=./more.cfg");
+    for definition in ["-DMORE=1", "-DMORE=2"] {
+        package.put("more.cfg", definition);
+        assert!(made(&package, &mut script).0 > 0, "{definition}");
+        assert_eq!(made(&package, &mut script), nothing());
+    }
 }
 
 #[test]
