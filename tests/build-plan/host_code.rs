@@ -449,6 +449,14 @@ fn builds_with_nvcc_kernels_that_launch_kernels() {
         script
     };
     let told = text(&script(true).output().unwrap());
+    // The device link is made again with another runtime.
+    let record = fs::read_to_string(package.at(OUT).join("offload/manifest.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    let mut files = record["modules"][0]["files"].as_array().unwrap().iter();
+    let link = files.find(|file| file["what"] == "device link for all targets");
+    let mut inputs = link.unwrap()["inputs"].as_array().unwrap().iter();
+    let is_runtime = |path: &str| path.ends_with("/libcudadevrt.a");
+    assert!(inputs.any(|input| input.as_str().is_some_and(is_runtime)));
     let main = "fn main() {\n\
         unsafe { launch(std::ptr::null_mut()) };\n\
         println!(\"{}\", kernels::find_kernel(\"parent\").is_some());\n\
