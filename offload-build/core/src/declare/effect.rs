@@ -294,6 +294,7 @@ mod tests {
                 module.container,
                 module.compress,
                 module.artifacts.len(),
+                module.warnings,
             )
         };
         let keys = "rdc = false\nhost = true\nregister = \"deferred\"\n";
@@ -308,6 +309,7 @@ mod tests {
                 "register = \"deferred\"\ncontainer = \"fatbin\"\ncompress = \"lz4\"\n",
             ),
             ("hip", "artifact = [\"hda\"]\n"),
+            ("hip", "target.gfx90a.exclude = [\"b.hip\"]\n"),
         ] {
             assert_eq!(of(language, keys), of(language, ""), "{language}");
         }
