@@ -694,9 +694,12 @@ fn takes_each_file_once_and_names_what_it_cannot_examine() {
     };
     // A folder in itself, another name of a source, and what Emacs puts beside a file that is edited.
     link(".", "loop");
+    link(".", "again");
     link("k.c", "other.c");
     link("user@host.12:34", ".#k.c");
     package.builds();
+    let object = "target/build/pack-0123/out/offload/kernels/host/kernels-k.c.o";
+    assert!(package.at(object).is_file(), "{:#?}", package.files());
     // The version, one source for host and device, a device link, a relocatable link.
     assert_eq!(package.starts(), 5);
     link("gone.c", "dangling.c");
