@@ -114,11 +114,13 @@ fn has_the_kernels_of_the_sources_and_host_functions_that_say_what_is_missing() 
     };
     let main = "unsafe extern \"C\" { fn launch(x: *mut i32) -> i32; }\n\
         fn main() {\n  println!(\"{} {}\", kernels::kernel::scale.name, kernels::kernel::plain.images.len());\n  \
+        println!(\"{:?}\", [\"scale\", \"_Z5scaleIiEvPT_i\"].map(|name| kernels::find_kernel(name).map(|found| found.name)));\n  \
         println!(\"{:?}\", kernels::SKIPPED.iter().map(|skipped| skipped.target).collect::<Vec<_>>());\n  \
         assert_eq!(unsafe { launch(std::ptr::null_mut()) }, 0);\n}\n";
     let (output, _) = runs(&package, &[], main);
     let printed = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(printed, "scale 0\n[\"gfx90a\", \"gfx942\"]\n");
+    let expected = "scale 0\n[Some(\"scale\"), None]\n[\"gfx90a\", \"gfx942\"]\n";
+    assert_eq!(printed, expected);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(
         said,
