@@ -735,6 +735,29 @@ fn links_objects_of_two_releases_into_one_image() {
     }
 }
 
+/// LTO leaves nothing of device functions without a kernel, and clang 19's linker then writes "any" for every feature.
+#[test]
+fn links_device_functions_without_a_kernel_for_a_target_id_with_features() {
+    let (Some(place), Some(bfd)) = (Place::hip("19"), found("ld.bfd")) else {
+        return;
+    };
+    let source = "__device__ int helper(int x) { return x + 1; }\nint main() { return 0; }";
+    for id in ["gfx90a:xnack-", "gfx90a:xnack+", "gfx908:sramecc+"] {
+        let target = format!("--offload-arch={id}");
+        let flags = ["-fgpu-rdc", "--no-offload-arch=all", &target];
+        place.compile_to("main.o", source, &flags);
+        let expected = place.stock(&["main.o"]);
+        for way in OURS {
+            place.linked(way, &bfd, &["main.o", "-o", "ours"]);
+            assert_eq!(place.calls("ours"), expected, "{way:?} {id}");
+            let (_, bundle) = place.section("ours", ".hip_fatbin");
+            let ids: Vec<_> = entries(&bundle).into_iter().map(|entry| entry.2).collect();
+            let device = ids.iter().find(|found| found.ends_with(id));
+            assert!(device.is_some(), "{way:?} {id}: {ids:?}");
+        }
+    }
+}
+
 /// Debian's packages of LLVM 22 have no device runtime, so LLVM 19 compiles OpenMP, and LLVM 22 HIP.
 #[test]
 fn links_openmp_and_hip_of_two_releases_for_one_gpu() {

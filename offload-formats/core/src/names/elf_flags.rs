@@ -11,7 +11,7 @@
 //! Specification: <https://llvm.org/docs/AMDGPUUsage.html#amdgpu-elf-header>, "AMDGPU `EF_AMDGPU_MACH` Values" (LLVM 22).
 //! NVIDIA documents no flags; `nvcc` of CUDA 12.4 and 13.5 writes these.
 
-use super::Processor;
+use super::{Processor, TargetId};
 
 /// `e_machine` of AMD's images.
 const EM_AMDGPU: u16 = 224;
@@ -55,25 +55,56 @@ pub fn nvidia_number(flags: u32, abi_version: u8) -> u8 {
     }
 }
 
+/// `EI_ABIVERSION` of code object version 3, which knows "on" alone.
+const CODE_OBJECT_V3: u8 = 1;
+/// Settings of a feature since code object version 4.
+const ANY: u32 = 1;
+const OFF: u32 = 2;
+const ON: u32 = 3;
+
+/// Features of AMD's processors, sorted, with their bits in code object version 3 and in later ones.
+const FEATURES: [(&str, u32, u32); 2] = [("sramecc", 9, 10), ("xnack", 8, 8)];
+
+/// Returns the setting of one of `FEATURES` in an image with these `e_flags` and `EI_ABIVERSION`.
+fn setting((_, v3, v4): (&str, u32, u32), flags: u32, abi_version: u8) -> u32 {
+    match abi_version {
+        CODE_OBJECT_V3 if flags >> v3 & 1 == 1 => ON,
+        CODE_OBJECT_V3 => 0,
+        _ => flags >> v4 & 3,
+    }
+}
+
+/// Returns the first feature of a target ID whose setting excludes AMD images with these `e_flags` and `EI_ABIVERSION`, such as
+/// `xnack+`. The setting "any" excludes none: the code of such images runs with the feature on and off.
+///
+/// Specification: <https://llvm.org/docs/AMDGPUUsage.html#target-features>.
+#[must_use]
+pub fn amd_excluding_feature(id: &TargetId, flags: u32, abi_version: u8) -> Option<String> {
+    FEATURES.into_iter().find_map(|feature| {
+        let on = id.feature(feature.0)?;
+        let (expected, sign) = if on { (ON, '+') } else { (OFF, '-') };
+        let fits = match setting(feature, flags, abi_version) {
+            ANY => true,
+            // Version 3 writes the same for "off" and "unsupported".
+            0 if abi_version == CODE_OBJECT_V3 => !on,
+            found => found == expected,
+        };
+        (!fits).then(|| format!("{}{sign}", feature.0))
+    })
+}
+
 /// Returns the target ID of an image with these `e_machine`, `e_flags` and `EI_ABIVERSION`, such as
 /// `gfx90a:sramecc+:xnack-`; `None` for CPUs, and for unknown GPUs. Letters of NVIDIA's processors, as in `sm_90a`, are
 /// not in the header.
 #[must_use]
 #[cfg(feature = "tools")]
 pub fn target_id_of(machine: u16, flags: u32, abi_version: u8) -> Option<String> {
-    /// `EI_ABIVERSION` of code object version 3.
-    const CODE_OBJECT_V3: u8 = 1;
     let mut target_id = processor_of(machine, flags, abi_version)?;
     if machine == EM_AMDGPU {
-        for (feature, v3, v4) in [("sramecc", 9, 10), ("xnack", 8, 8)] {
-            let setting = match abi_version {
-                CODE_OBJECT_V3 if flags >> v3 & 1 == 1 => 3,
-                CODE_OBJECT_V3 => 0,
-                _ => flags >> v4 & 3,
-            };
-            match setting {
-                2 => target_id += &format!(":{feature}-"),
-                3 => target_id += &format!(":{feature}+"),
+        for feature in FEATURES {
+            match setting(feature, flags, abi_version) {
+                OFF => target_id += &format!(":{}-", feature.0),
+                ON => target_id += &format!(":{}+", feature.0),
                 _ => {}
             }
         }
@@ -119,6 +150,30 @@ mod tests {
         ] {
             let found = target_id_of(224, flags, abi_version);
             assert_eq!(found.as_deref(), Some(expected), "{flags:#x}");
+        }
+    }
+
+    #[test]
+    fn names_the_feature_that_excludes_an_image() {
+        // ABI version 3 as clang 19 writes it; for version 1, clang 16 with -mcode-object-version=3.
+        for (id, flags, abi_version, expected) in [
+            ("gfx90a", 0xe3f, 3, None),
+            ("gfx90a:sramecc+:xnack-", 0xe3f, 3, None),
+            ("gfx90a:xnack+", 0xe3f, 3, Some("xnack+")),
+            ("gfx90a:sramecc-", 0xe3f, 3, Some("sramecc-")),
+            // "Any" for both.
+            ("gfx90a:sramecc+:xnack-", 0x53f, 3, None),
+            ("gfx90a:sramecc-:xnack+", 0x53f, 3, None),
+            // Without the features.
+            ("gfx90a:xnack-", 0x03f, 3, Some("xnack-")),
+            ("gfx90a:xnack+", 0x33f, 1, None),
+            ("gfx90a:xnack-", 0x33f, 1, Some("xnack-")),
+            ("gfx90a:sramecc+:xnack-", 0x23f, 1, None),
+            ("gfx90a:sramecc-", 0x23f, 1, Some("sramecc-")),
+        ] {
+            let target = TargetId::parse(id).expect("the ID is valid");
+            let found = amd_excluding_feature(&target, flags, abi_version);
+            assert_eq!(found.as_deref(), expected, "{id} {flags:#x}");
         }
     }
 }
