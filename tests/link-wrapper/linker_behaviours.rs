@@ -349,6 +349,16 @@ fn takes_of_an_archive_what_an_object_has() {
         assert!(link.ends_with(" -march=sm_70 a.o m.o"), "{link}");
         assert!(starting(&plan, "fatbinary").is_empty(), "{plan:?}");
     }
+    // The big archives of AIX, which lld reads on every host.
+    run(place
+        .llvm("llvm-ar")
+        .args(["--format=bigarchive", "rcs", "libbig.a", "m.o"]));
+    let line = ["--linker-path=/bin/ld.lld", "a.o", "libbig.a"];
+    let plan = place.compared(&[&line[..], &["-o", "out.x"]].concat());
+    let [link] = starting(&plan, "clang")[..] else {
+        panic!("{plan:?}");
+    };
+    assert!(link.ends_with(" -march=sm_70 a.o m.o"), "{link}");
 }
 
 #[test]

@@ -203,7 +203,7 @@ fn is_for_another(path: &Path, file: &File, host: Machine) -> bool {
     let machine = |range| Elf::parse(&blocks, range).ok().map(|elf| elf.machine);
     let whole = 0..blocks.size();
     let machine = match Magic::at(&blocks, whole.clone()) {
-        Magic::Archive => {
+        Magic::Archive | Magic::BigArchive => {
             let members = ArchiveMembers::new(&blocks, whole).take(MOST);
             members
                 .flatten()

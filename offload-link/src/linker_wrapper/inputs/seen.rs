@@ -44,7 +44,9 @@ impl Seen {
                 let device_code = DeviceCode::of_sections(&sections);
                 (UnitKind::Elf, device_code, has_bundle(&elf, &sections)?)
             }
-            Magic::Archive | Magic::ThinArchive => return Ok(Self::Archive),
+            Magic::Archive | Magic::ThinArchive | Magic::BigArchive => {
+                return Ok(Self::Archive);
+            }
             Magic::OffloadBinary => return Ok(Self::OffloadBinary),
             Magic::Bundle | Magic::CompressedBundle | Magic::TextBundle => {
                 return Ok(Self::Bundle);
