@@ -655,6 +655,20 @@ fn links_nothing_when_the_image_is_given() {
         plan[0].starts_with("clang-offload-bundler ") && plan[0].contains(" -input=code.o "),
         "{plan:?}"
     );
+    // The host linker has folders of its own.
+    let plan = place.compared(&[
+        "--override-image=openmp=code.o",
+        "--linker-path=/bin/ld",
+        "a.o",
+        "-l",
+        "nowhere",
+        "-o",
+        "out.x",
+    ]);
+    assert_eq!(
+        plan,
+        ["ld a.o -l nowhere -o out.x out.x.openmp.image.wrapper.o"]
+    );
     // With the spelling of LLVM's test, which is none, and an object without device code.
     place.compared(&[
         "--override=image=openmp=code.o",

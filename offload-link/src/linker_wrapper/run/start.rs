@@ -97,7 +97,9 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, LinkError> {
         let _phase = trace.phase("Look for device code", "");
         Inputs::scan(&arguments)?
     };
-    if let (Some(name), true) = (&inputs.missing_library, tool_name(tool) == LLVM_NAME) {
+    let replaced = !arguments.options.override_images.is_empty();
+    let must_find = tool_name(tool) == LLVM_NAME && !replaced;
+    if let (Some(name), true) = (&inputs.missing_library, must_find) {
         // Otherwise the host linker reports it, because it may search other folders.
         let name = name.to_string_lossy();
         return Err(LinkError::Option(format!(
@@ -105,7 +107,6 @@ fn link(tool: &OsStr, args: Vec<OsString>) -> Result<u8, LinkError> {
         )));
     }
     let linker = installed::host_linker::find(&arguments, inputs.host)?;
-    let replaced = !arguments.options.override_images.is_empty();
     check_readable(tool, &mut inputs)?;
     if inputs.have_device_code() || replaced {
         arguments.options.take_llvm_variable()?;
