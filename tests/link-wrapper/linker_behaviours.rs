@@ -327,6 +327,30 @@ fn passes_letters_on_and_keeps_options_of_llvm() {
 }
 
 #[test]
+fn gives_llvms_options_to_device_links_in_the_order_of_the_line() {
+    let Some(place) = Place::new("22") else {
+        return;
+    };
+    place.embed("a.o", &[image("openmp", AMD, "gfx90a")]);
+    let plan = place.compared(&[
+        "--offload-opt=-inline-threshold=1",
+        "-mllvm",
+        "-unroll-threshold=2",
+        "--offload-opt=-unroll-count=3",
+        "-mllvm",
+        "-inlinehint-threshold=4",
+        "--linker-path=/bin/ld",
+        "a.o",
+        "-o",
+        "out.x",
+    ]);
+    let [link] = starting(&plan, "clang")[..] else {
+        panic!("{plan:?}");
+    };
+    assert_eq!(link.matches("--plugin-opt=").count(), 4, "{link}");
+}
+
+#[test]
 fn takes_of_an_archive_what_an_object_has() {
     let Some(place) = Place::new("22") else {
         return;

@@ -371,10 +371,10 @@ pub(crate) struct LinkerOptions {
     pub save_temps: bool,
     /// Default: one in linker position, and as many as make or Cargo allow in driver position.
     pub jobs: Option<Jobs>,
-    /// `-mllvm`: options for LLVM in device links, and for the compiler that runs them.
+    /// `-mllvm` alone: the compiler that runs device links gets these, too.
     pub mllvm: Vec<OsString>,
-    /// `--offload-opt`: options for LLVM in device links only. Each begins with a dash.
-    pub offload_opt: Vec<OsString>,
+    /// `-mllvm` and `--offload-opt`, in the order of the line: options for LLVM in device links.
+    pub plugin_options: Vec<OsString>,
     /// Values as given: `<triple>=<file>`.
     pub builtin_bitcode: Vec<OsString>,
     /// Values as given: `<kind>-<triple>-<processor>=<file>`.
@@ -459,11 +459,11 @@ impl LinkerOptions {
             Own::Verbose => self.verbose = true,
             Own::SaveTemps => self.save_temps = true,
             Own::Jobs => self.jobs = Some(parse_jobs(&value)?),
-            Own::Mllvm => self.mllvm.push(value),
-            Own::OffloadOpt => match value.as_encoded_bytes().starts_with(b"-") {
-                true => self.offload_opt.push(value),
-                false => self.offload_opt.push(joined("-", &value)),
-            },
+            Own::Mllvm => {
+                self.plugin_options.push(value.clone());
+                self.mllvm.push(value);
+            }
+            Own::OffloadOpt => self.plugin_options.push(dashed(value)),
             Own::OptLevel => self.device_compiler.push(level(&value)?.into()),
             Own::DeviceDebug => self.device_compiler.push("-g".into()),
             Own::PtxasArg => {
@@ -495,7 +495,8 @@ impl LinkerOptions {
                 )));
             }
             Own::PassRemarks(name) => {
-                self.offload_opt.push(joined(&format!("-{name}="), &value));
+                self.plugin_options
+                    .push(joined(&format!("-{name}="), &value));
             }
             Own::Llvm => {
                 let release = value.to_string_lossy().parse();
@@ -547,7 +548,7 @@ impl LinkerOptions {
             "help-list-hidden",
             "version",
         ];
-        self.mllvm.iter().chain(&self.offload_opt).filter(|option| {
+        self.plugin_options.iter().filter(|option| {
             let option = option.to_str().unwrap_or_default();
             let name = option
                 .strip_prefix("--")
@@ -624,6 +625,14 @@ impl LinkerOptions {
                 None => Ok(of_inputs()?.unwrap_or_default()),
             },
         }
+    }
+}
+
+/// Returns an option of LLVM with its dash, which `--offload-opt` may omit.
+fn dashed(value: OsString) -> OsString {
+    match value.as_encoded_bytes().starts_with(b"-") {
+        true => value,
+        false => joined("-", &value),
     }
 }
 

@@ -318,7 +318,8 @@ fn takes_each_option_for_what_it_says() {
         "--pass-remarks-missed=d",
     ]);
     assert_eq!(llvm.mllvm, ["-a"]);
-    assert_eq!(llvm.offload_opt, ["-b", "-c", "-pass-remarks-missed=d"]);
+    let all = ["-a", "-b", "-c", "-pass-remarks-missed=d"];
+    assert_eq!(llvm.plugin_options, all);
     assert_eq!(options(&["--builtin-bitcode=t=f"]).builtin_bitcode, ["t=f"]);
     assert_eq!(
         options(&["--bitcode-library=k-t-a=f"]).bitcode_libraries,

@@ -114,7 +114,6 @@ impl Planner<'_> {
         let triple = &job.group.triple;
         let linker_args = for_target(&options.device_linker, triple, release);
         let compiler_args = for_target(&options.device_compiler, triple, release);
-        let plugin_options = [&options.mllvm[..], &options.offload_opt].concat();
         let builtin_bitcode = builtin_bitcode(&options.builtin_bitcode, triple);
         let by_name = |linker: &PathBuf| linker.to_string_lossy().ends_with("lld");
         let linker = DeviceLinker {
@@ -128,7 +127,7 @@ impl Planner<'_> {
             options: LinkOptions {
                 has_device_libraries: false,
                 has_optimized_bitcode: false,
-                plugin_options: &plugin_options,
+                plugin_options: &options.plugin_options,
                 // Our rules pass each option once.
                 mllvm: match self.way {
                     Way::Llvm => &options.mllvm,
