@@ -367,6 +367,38 @@ fn bundles_text_between_markers() {
     }
 }
 
+/// `git` with `core.autocrlf` makes such files.
+#[test]
+fn unbundles_text_with_the_line_ends_of_windows() {
+    let Some(llvm) = tool("llvm22", &[NAME]) else {
+        return;
+    };
+    let folder = Bundler::new();
+    for (file_type, _) in TEXT_TYPES {
+        folder.bundle(
+            file_type,
+            &format!("{HOST},{GFX906}"),
+            &["host", "d1"],
+            "lines",
+        );
+        let text = String::from_utf8(folder.read("lines")).unwrap();
+        folder.write("lines", text.replace('\n', "\r\n").as_bytes());
+        // LLVM 22 finds the host's entry alone.
+        let args = folder.unbundle(file_type, HOST, "lines", &["theirs"]);
+        run(Command::new(&llvm).current_dir(folder.root()).args(args));
+        folder.done(&folder.unbundle(
+            file_type,
+            &format!("{HOST},{GFX906}"),
+            "lines",
+            &["ours", "device"],
+        ));
+        assert_eq!(folder.read("ours"), folder.read("theirs"), "{file_type}");
+        // The line feed before the marker was not a part of the text, so the carriage return is one now.
+        let device = b"Content of device file 1\r\n\r";
+        assert_eq!(folder.read("device"), device, "{file_type}");
+    }
+}
+
 /// 25 to 28, 31, 32.
 #[test]
 fn lists_and_unbundles_every_type() {

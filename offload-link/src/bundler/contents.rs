@@ -127,7 +127,9 @@ impl Entry {
 
     /// Returns the entry ID; `None` if its kind is unknown.
     pub(crate) fn parsed(&self) -> Option<EntryId> {
-        EntryId::parse(&self.id).ok()
+        // In a text bundle with the line ends of Windows, a carriage return is the last character.
+        let id = self.id.strip_suffix('\r').unwrap_or(&self.id);
+        EntryId::parse(id).ok()
     }
 
     /// Tells whether it has the form of an entry ID; its kind may be unknown.
