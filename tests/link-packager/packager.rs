@@ -274,6 +274,33 @@ fn packs_what_has_no_extension_and_no_triple() {
     assert_eq!(folder.read("out2"), b"content");
 }
 
+/// LLVM 19 has no kind of this name: it writes and finds images without a kind.
+#[test]
+fn finds_images_of_sycl_that_older_releases_packed() {
+    let Some(llvm) = tool("llvm19", &["clang-offload-packager"]) else {
+        return;
+    };
+    let folder = Packager::named("clang-offload-packager");
+    folder.write("in", b"content");
+    let pack = ["-o", "old.bin", "--image=file=in,kind=sycl,triple=t"];
+    run(Command::new(llvm).current_dir(folder.root()).args(pack));
+    for (release, expected) in [("19", true), ("20", true), ("21", false), ("22", false)] {
+        let release = format!("--llvm={release}");
+        let extract = |input: &str, output: &str, kind: &str| {
+            let image = format!("--image=file={output},kind={kind}");
+            folder.done(&[input, &image, &release]);
+            let found = folder.path(output).exists();
+            let _ = fs::remove_file(folder.path(output));
+            found
+        };
+        assert_eq!(extract("old.bin", "out", "sycl"), expected, "{release}");
+        assert!(!extract("old.bin", "out", "hip"), "{release}");
+        // Ours keeps the kind for each release, and finds it.
+        folder.done(&[&["-o", "new.bin"], &pack[2..], &[&*release]].concat());
+        assert!(extract("new.bin", "out", "sycl"), "{release}");
+    }
+}
+
 /// 14 to 17.
 #[test]
 fn extracts_everything_as_newer_releases_do() {

@@ -42,7 +42,7 @@ pub(super) fn plan(
     for argument in &options.images {
         let found: Vec<&PackedImage> = images
             .iter()
-            .filter(|image| matches(image, argument))
+            .filter(|image| matches(image, argument, options.llvm))
             .collect();
         let Some(last) = found.last() else {
             let count = match images.len() {
@@ -87,14 +87,17 @@ pub(super) fn announces(options: &PackagerOptions) -> bool {
 }
 
 /// Tells whether the image satisfies every item of the argument.
-fn matches(image: &PackedImage, argument: &ImageArgument) -> bool {
+fn matches(image: &PackedImage, argument: &ImageArgument, llvm: LlvmRelease) -> bool {
     let entry = &image.entry;
     argument.pairs().all(|(key, value)| match key {
         b"file" => true,
         b"kind" => {
             let wanted = std::str::from_utf8(&value).ok();
             let wanted = wanted.and_then(OffloadKind::from_name);
-            wanted.unwrap_or(OffloadKind::NONE) == entry.offload_kind
+            let wanted = wanted.unwrap_or(OffloadKind::NONE);
+            // Older releases pack images of SYCL without a kind.
+            let unnamed = wanted == OffloadKind::SYCL && llvm < LlvmRelease::V21;
+            entry.offload_kind == wanted || unnamed && entry.offload_kind == OffloadKind::NONE
         }
         key => {
             let stored = std::str::from_utf8(key).ok();
