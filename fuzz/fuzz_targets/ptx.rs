@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 
 use libfuzzer_sys::fuzz_target;
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
-use offload_formats::container::kernels::{
-    initialized_with_shared_in_ptx, ptx_kernels, undefined_in_ptx,
-};
+use offload_formats::container::kernels::{ptx_kernels, refused_in_ptx};
 use offload_formats::format::fatbin::{self, FatbinKind};
 use offload_formats::format::pieces;
 use offload_formats::format::ptx;
@@ -16,8 +14,7 @@ fuzz_target!(|data: &[u8]| {
     let _ = fatbin::parse(data, 0..data.len() as u64).map_err(|error| error.to_string());
     let _ = (ptx::version(data), ptx::target(data));
     let names = BTreeSet::from(["k".to_owned()]);
-    let _ = initialized_with_shared_in_ptx(data).map_err(|error| error.to_string());
-    let _ = undefined_in_ptx(data, &names).map_err(|error| error.to_string());
+    let _ = refused_in_ptx(data, &names).map_err(|error| error.to_string());
     for kernel in ptx_kernels(data).unwrap_or_default() {
         for argument in kernel.arguments {
             assert!(argument.offset + argument.size <= kernel.arguments_size);

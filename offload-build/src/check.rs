@@ -87,7 +87,7 @@ impl fmt::Display for CheckError {
                 let names = names.join(", ");
                 write!(
                     f,
-                    "PTX initializes {names} with addresses in shared memory, which no driver loads\nhint: {SHARED_TABLE}"
+                    "PTX initializes {names} with addresses in shared memory, which no driver loads"
                 )
             }
         }
@@ -95,10 +95,6 @@ impl fmt::Display for CheckError {
 }
 
 impl std::error::Error for CheckError {}
-
-/// Hint for a table of addresses in shared memory.
-pub(crate) const SHARED_TABLE: &str = "clang makes a constant of a table of addresses in shared memory, such as `char *p[2] = {tile, tile + 16};`: \
-    assign to its elements, `p[0] = tile;`, or set `compiler = \"nvcc\"`";
 
 /// Returns a list of symbols, with the declarations of those that are mangled names.
 fn declared(symbols: &[String]) -> String {
@@ -202,16 +198,16 @@ pub(crate) fn check_ptx(
     if found != expected {
         return Err(CheckError::PtxTarget { found, expected });
     }
-    let names = kernels::undefined_in_ptx(image, entries).map_err(|error| not_ptx(&error))?;
-    let (missing, used): (Vec<_>, Vec<_>) =
-        names.into_iter().partition(|name| entries.contains(name));
+    let refused = kernels::refused_in_ptx(image, entries).map_err(|error| not_ptx(&error))?;
+    let undefined = refused.undefined.into_iter();
+    let (missing, used): (Vec<_>, Vec<_>) = undefined.partition(|name| entries.contains(name));
     if !missing.is_empty() {
         return Err(CheckError::Undefined { names: missing });
     }
     if !used.is_empty() {
         return Err(CheckError::UndefinedInPtx { names: used });
     }
-    let names = kernels::initialized_with_shared_in_ptx(image).map_err(|error| not_ptx(&error))?;
+    let names = refused.initialized_with_shared;
     match names.is_empty() {
         true => Ok(()),
         false => Err(CheckError::SharedInPtx { names }),

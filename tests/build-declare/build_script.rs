@@ -1775,7 +1775,14 @@ fn links_libraries_of_device_code() {
             "split.bc",
             " is a file, and `link` takes names, `foo` for `libfoo.a`: files belong in `archives`",
         ),
-        ("-lsplit", ": write `split`, without `-l`"),
+        (
+            "-lsplit",
+            " is an option, and `link` takes names: write `split` for `-lsplit`",
+        ),
+        (
+            "-L.",
+            " is an option, and `link` takes names: write `foo` for `-lfoo`",
+        ),
     ] {
         with(&format!("{gpu}link = [{item:?}]\n"));
         let said = package.fails(&mut package.script());

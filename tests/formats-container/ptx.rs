@@ -9,7 +9,7 @@ use std::process::Command;
 
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_formats::container::kernels::{
-    ArgumentKind, Kernel, initialized_with_shared_in_ptx, kernels, ptx_kernels, undefined_in_ptx,
+    ArgumentKind, Kernel, kernels, ptx_kernels, refused_in_ptx,
 };
 use offload_formats::format::pieces;
 use support::Random;
@@ -214,7 +214,7 @@ fn names_functions_that_ptxas_lacks() {
             + &format!("{declared}\n.visible .entry k() {{ call {called}; ret; }}\n");
         let theirs = assemble(&ptxas, "sm_80", &text, &cubin);
         assert_eq!(theirs.is_ok(), is_there, "{text}");
-        let ours = undefined_in_ptx(text.as_bytes(), &none).unwrap();
+        let ours = refused_in_ptx(text.as_bytes(), &none).unwrap().undefined;
         let missing: &[&str] = if is_there { &[] } else { &[called] };
         assert_eq!(ours, missing, "{text}");
         if let Err(message) = theirs {
@@ -264,7 +264,9 @@ fn names_variables_that_ptxas_warns_of() {
             !is_there,
             "{text}{messages}"
         );
-        let ours = undefined_in_ptx(text.as_bytes(), &BTreeSet::new()).unwrap();
+        let ours = refused_in_ptx(text.as_bytes(), &BTreeSet::new())
+            .unwrap()
+            .undefined;
         let missing: &[&str] = if is_there { &[] } else { &["far"] };
         assert_eq!(ours, missing, "{text}");
     }
@@ -296,14 +298,21 @@ fn names_variables_that_ptxas_cannot_initialize() {
         ),
         (".global .align 8 .u64 tile_of[2] = {generic(far), 0};", &[]),
         (".global .align 8 .u64 p;", &[]),
+        (".global .align 8 .u64 p = tile;", &["p"]),
+        (".global .align 8 .u64 p = generic(own);", &["p"]),
+        (
+            ".global .b8 own[8];\n.global .align 8 .u64 p = generic(own);",
+            &[],
+        ),
     ] {
         let text = head("7.8", "sm_80")
             + shared
             + declared
-            + "\n.visible .entry k() { .reg .b32 %r<2>; ld.shared.u32 %r1, [tile]; ret; }\n";
+            + "\n.visible .entry k() { .shared .align 4 .b8 own[8]; .reg .b32 %r<2>; ld.shared.u32 %r1, [tile]; ret; }\n";
         let theirs = assemble(&ptxas, "sm_80", &text, &cubin);
         assert_eq!(theirs.is_ok(), expected.is_empty(), "{text}{theirs:?}");
-        let ours = initialized_with_shared_in_ptx(text.as_bytes()).unwrap();
+        let ours = refused_in_ptx(text.as_bytes(), &BTreeSet::new()).unwrap();
+        let ours = ours.initialized_with_shared;
         assert_eq!(ours, expected, "{text}");
     }
 }
@@ -316,7 +325,7 @@ fn names_what_the_host_registers_and_ptx_lacks() {
            .visible .entry k() { ret; }\n.entry local() { ret; }\n";
     let names = ["counter", "far", "k", "local", "managed", "other", "table"];
     let names: BTreeSet<String> = names.map(str::to_owned).into();
-    let missing = undefined_in_ptx(text.as_bytes(), &names).unwrap();
+    let missing = refused_in_ptx(text.as_bytes(), &names).unwrap().undefined;
     assert_eq!(missing, ["far", "local", "other"]);
 }
 
@@ -390,8 +399,7 @@ fn survives_every_truncation_and_every_single_byte_change() {
         for changed in [b' ', b'"', b'(', b'}', b'/', b'*', 0xff] {
             let byte = std::mem::replace(&mut text[place], changed);
             let _ = ptx_kernels(&text);
-            let _ = undefined_in_ptx(&text, &BTreeSet::new());
-            let _ = initialized_with_shared_in_ptx(&text);
+            let _ = refused_in_ptx(&text, &BTreeSet::new());
             text[place] = byte;
         }
     }

@@ -1,6 +1,5 @@
 //! Hints for compiles that fail, and hints for device links with the same causes.
 
-use crate::check::SHARED_TABLE;
 use crate::steps::task::SymbolHints;
 use offload_build_core::compile::clang::MANAGED;
 use offload_build_core::declare::family::Family;
@@ -83,13 +82,18 @@ pub(crate) const ASM_WITHOUT_OPERANDS: (&str, &str) = (
     "in an `asm` without operands a register has a single `%`",
 );
 
-/// ptxas's messages about a table of addresses in shared memory: of dynamic and of other variables.
-pub(crate) const SHARED_TABLES: [(&str, &str); 2] = [
+/// The hint for a table of addresses in shared memory.
+const SHARED_TABLE: &str = "clang makes a constant of a table of addresses in shared memory, such as `char *p[2] = {tile, tile + 16};`: \
+    assign to its elements, `p[0] = tile;`, or set `compiler = \"nvcc\"`";
+
+/// Messages about such a table: ptxas's of dynamic and of other variables, and ours of PTX.
+pub(crate) const SHARED_TABLES: [(&str, &str); 3] = [
     (
         "used as initial value not in .global or .const state space",
         SHARED_TABLE,
     ),
     ("Invalid initial value expression", SHARED_TABLE),
+    ("with addresses in shared memory", SHARED_TABLE),
 ];
 
 /// The hint for a dependent type without the keyword.

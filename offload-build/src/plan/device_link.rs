@@ -290,6 +290,7 @@ impl Context<'_> {
                     ASM_WITHOUT_OPERANDS,
                     SHARED_TABLES[0],
                     SHARED_TABLES[1],
+                    SHARED_TABLES[2],
                     PTX_VERSION,
                     PARAMETER_SPACE,
                     UNKNOWN_TO_PTXAS,

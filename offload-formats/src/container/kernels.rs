@@ -112,35 +112,32 @@ fn stripped(text: &[u8]) -> String {
     String::from_utf8_lossy(&crate::format::ptx::stripped(text)).into_owned()
 }
 
-/// Lists the kernels and variables of `names` that PTX does not define, and the functions and variables that it uses but neither
-/// it nor the driver defines. The driver does not load PTX with undefined functions. Variables that are only declared become zeros.
+/// Reasons for which no driver loads PTX.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RefusedPtx {
+    /// Kernels and variables that are expected and missing, and functions and variables that the text uses but neither it nor the driver
+    /// defines. Variables that are only declared become zeros.
+    pub undefined: Vec<String>,
+    /// Variables whose initial values have addresses in shared memory: there is no address before a kernel runs. clang 19 and 22
+    /// write one for a table of such addresses in a kernel, `char *p[2] = {tile, tile + 16};`.
+    pub initialized_with_shared: Vec<String>,
+}
+
+/// Returns the reasons for which no driver loads PTX, and what it lacks of `names`.
 ///
 /// # Errors
 ///
 /// Fails as [`ptx_kernels`] does.
-pub fn undefined_in_ptx(text: &[u8], names: &BTreeSet<String>) -> Result<Vec<String>, KernelError> {
+pub fn refused_in_ptx(text: &[u8], names: &BTreeSet<String>) -> Result<RefusedPtx, KernelError> {
     let text = stripped(text);
     let text = ptx::PtxText::parse(&text)?;
     let missing = names.iter().filter(|name| !text.has(name));
     let missing = missing.map(String::as_str).chain(text.undefined());
-    Ok(missing.map(str::to_owned).collect())
-}
-
-/// Lists the variables of PTX whose initial values have addresses in shared memory. No driver loads such PTX: there is no address
-/// before a kernel runs. clang 19 and 22 write it for a table of such addresses in a kernel, `char *p[2] = {tile, tile + 16};`.
-///
-/// # Errors
-///
-/// Fails as [`ptx_kernels`] does.
-pub fn initialized_with_shared_in_ptx(text: &[u8]) -> Result<Vec<String>, KernelError> {
-    let text = stripped(text);
-    // Only then is there such a value; most texts need not be read again.
-    if !text.contains("generic(") {
-        return Ok(Vec::new());
-    }
-    let text = ptx::PtxText::parse(&text)?;
-    let names = text.initialized_with_shared().into_iter();
-    Ok(names.map(str::to_owned).collect())
+    let initialized = text.initialized_with_shared().into_iter();
+    Ok(RefusedPtx {
+        undefined: missing.map(str::to_owned).collect(),
+        initialized_with_shared: initialized.map(str::to_owned).collect(),
+    })
 }
 
 #[cfg(test)]

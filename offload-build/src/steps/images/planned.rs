@@ -62,6 +62,7 @@ impl PlannedImage {
         checked.map_err(|error| {
             let hint = match &error {
                 CheckError::UndefinedInPtx { names } => self.hints.of_names(names).to_owned(),
+                CheckError::SharedInPtx { .. } => self.hints.of(&error.to_string()),
                 CheckError::Undefined { .. } => LACKING.to_owned(),
                 _ => String::new(),
             };

@@ -35,8 +35,9 @@ use crate::format::zip::{ZipFile, ZipMethod};
 /// Largest depth of archives in archives.
 const MAX_ARCHIVES: usize = 16;
 
-/// Section for images without a container, one after the other: `container = "raw"` of `offload-build`.
-const RAW_SECTION: &[u8] = b".device_images";
+/// Names of the section for images without a container, one after the other (`container = "raw"` of `offload-build`): in objects and
+/// ELF programs, and in Windows programs, of whose names linkers keep 8 bytes.
+const RAW_SECTIONS: [&[u8]; 2] = [b".device_images", b".device_"];
 
 /// Sections that have nothing but fat binaries.
 const FATBIN_SECTIONS: [&[u8]; 2] = [b".nv_fatbin", b"__nv_relfatbin"];
@@ -770,7 +771,7 @@ fn is_data(section: &ElfSection) -> bool {
 
 /// Tells whether a section named `name` has images without a container.
 fn is_raw(name: &[u8]) -> bool {
-    usual_name(name) == RAW_SECTION
+    RAW_SECTIONS.contains(&usual_name(name))
 }
 
 /// Returns an image whose container states `target`; the image's own statement replaces missing fields.

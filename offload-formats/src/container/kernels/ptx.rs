@@ -180,7 +180,15 @@ impl<'t> PtxText<'t> {
 
     /// Lists the variables whose initial values have addresses in shared memory.
     pub(super) fn initialized_with_shared(&self) -> BTreeSet<&str> {
-        let is_shared = |name: &str| self.shared.iter().any(|variable| variable.name == name);
+        // clang declares a variable of one kernel in the kernel's body; another one there may hide a variable of the device.
+        let bodies = self.kernels.values().map(|(_, body)| body);
+        let bodies = bodies.chain(self.functions.values());
+        let shared = self
+            .shared
+            .iter()
+            .chain(bodies.flat_map(|body| &body.shared));
+        let shared: HashSet<&str> = shared.map(|variable| variable.name.as_str()).collect();
+        let is_shared = |name: &str| shared.contains(name) && !self.variables.contains(name);
         let initial = self.initial.iter();
         let wrong = initial.filter(|(_, word)| is_shared(word));
         wrong.map(|(variable, _)| *variable).collect()
