@@ -2,8 +2,8 @@
 //!
 //! | `EI_OSABI` | `EI_ABIVERSION` | processor in `e_flags` | written by |
 //! |---|---|---|---|
-//! | 0x33 | 7 | bits 0-7 | `ptxas` 12.9 for processors before `sm_100` |
-//! | 0x41 | 8 | bits 8-15 | `ptxas` 12.9 for `sm_100` and later, `ptxas` and `nvlink` 13.5 for all |
+//! | 0x33 | 7 | bits 0-7 | `ptxas` 12.8 and 12.9 for processors before `sm_100` |
+//! | 0x41 | 8 | bits 8-15 | `ptxas` 12.8 and 12.9 for `sm_100` and later, `ptxas` and `nvlink` 13.5 for all |
 //!
 //! libomptarget reads the newer one since LLVM 21.1.2 (llvm/llvm-project#159354, backport #159451). An older one takes
 //! such an image for another machine's: tried with libomptarget 19.1.7, which then runs its kernels on the CPU or stops.

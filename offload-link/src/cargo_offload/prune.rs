@@ -41,7 +41,7 @@ use tree::PrunedTree;
 
 /// Removes the device images of some targets from programs, libraries, objects, archives, wheels and folders.
 ///
-/// Kept images keep their bytes. Images for generic processors that can run on a kept processor, and PTX, are kept.
+/// Kept images keep their bytes. Also kept are images for generic processors that can run on a kept processor, PTX, SPIR-V, and images for CPUs.
 #[derive(Debug, clap::Args)]
 #[command(
     group(clap::ArgGroup::new("choice").required(true).args(["keep", "drop"])),

@@ -227,7 +227,7 @@ codes! {
 
     Ignored "OFF406" Error,
     "Image that the program's OpenMP runtime does not load",
-    "The image is an ELF file as CUDA 13 writes it, and CUDA 12.9 for sm_100 and later. libomptarget before LLVM 21.1.2 \
+    "The image is an ELF file as CUDA 13 writes it, and CUDA 12.8 and 12.9 for sm_100 and later. libomptarget before LLVM 21.1.2 \
      does not load it: the program runs the region on the host, or stops.",
     "Build with CUDA 12 for processors before sm_100, or with LLVM 21.1.2 or later and its libomptarget.";
 
