@@ -1780,6 +1780,10 @@ fn links_libraries_of_device_code() {
             " is an option, and `link` takes names: write `split` for `-lsplit`",
         ),
         (
+            "-l:libfoo.a",
+            " is a file, and `link` takes names, `foo` for `libfoo.a`: files belong in `archives`",
+        ),
+        (
             "-L.",
             " is an option, and `link` takes names: write `foo` for `-lfoo`",
         ),

@@ -396,6 +396,16 @@ fn unbundles_text_with_the_line_ends_of_windows() {
         // The line feed before the marker was not a part of the text, so the carriage return is one now.
         let device = b"Content of device file 1\r\n\r";
         assert_eq!(folder.read("device"), device, "{file_type}");
+        // Under its own name the tool detects the type.
+        let target = format!("-targets={GFX906}");
+        let own = env!("CARGO_BIN_EXE_offload-bundler");
+        run(Command::new(own).current_dir(folder.root()).args([
+            "-unbundle",
+            &target,
+            "-input=lines",
+            "-output=found",
+        ]));
+        assert_eq!(folder.read("found"), device, "{file_type}");
     }
 }
 

@@ -82,7 +82,7 @@ impl Readable {
         &self.cache
     }
 
-    /// Returns what `parser` finds in it. Errors name the file.
+    /// Returns the result of `parser`, which gets all of the file. Errors name the file.
     pub fn parse<'s, T, E: Into<Box<dyn StdError + Send + Sync>>>(
         &'s self,
         parser: impl FnOnce(&'s ReadCache, Range<u64>) -> Result<T, E>,

@@ -16,6 +16,7 @@ pub(crate) struct PlannedStep {
     pub(crate) execution: Execution,
 }
 
+/// Condition for the execution of a step.
 #[derive(Clone, Debug)]
 pub(crate) enum Execution {
     /// With each build.

@@ -279,7 +279,8 @@ impl BundledEntry {
 
     /// Returns the target that an entry ID names; `None` for the host's entry.
     pub(super) fn target_of(id: &str) -> Result<Option<DeviceTarget>, EntryIdError> {
-        let id = EntryId::parse(id)?;
+        // The last character in a text bundle with the line ends of Windows.
+        let id = EntryId::parse(id.strip_suffix('\r').unwrap_or(id))?;
         if id.kind() == EntryKind::Host {
             return Ok(None);
         }

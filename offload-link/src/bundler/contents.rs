@@ -14,7 +14,7 @@ use offload_formats::format::bundle_text::{self, Comment};
 use offload_formats::format::bundles::{self, AnyBundle};
 use offload_formats::format::compressed_bundle::{self, CompressedBundle};
 use offload_formats::format::magic::Magic;
-use offload_formats::format::pieces::Piece;
+use offload_formats::format::pieces::{self, Piece};
 use offload_formats::names::{EntryId, TargetId};
 
 use super::file_type::FileType;
@@ -122,7 +122,7 @@ impl Entry {
         }
         let pieces = host_part(&sources.file(*source).apart(), range.clone());
         let pieces = pieces.map_err(|problem| wrong(sources.name(*source), member, &problem))?;
-        Ok(renumbered(pieces, *source))
+        Ok(pieces::renumbered(pieces, |_| *source))
     }
 
     /// Returns the entry ID; `None` if its kind is unknown.
@@ -544,18 +544,6 @@ impl BundlePlace {
             entries,
         }
     }
-}
-
-/// Replaces the number of their only input.
-fn renumbered(pieces: Vec<Piece>, number: usize) -> Vec<Piece> {
-    let pieces = pieces.into_iter().map(|piece| match piece {
-        Piece::Copy { range, .. } => Piece::Copy {
-            input: number,
-            range,
-        },
-        other => other,
-    });
-    pieces.collect()
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ pub(crate) struct Task {
     pub environment: String,
     /// Hints if a command fails because of symbols.
     pub hints: SymbolHints,
-    /// Why atomic operations in the output, bitcode, lose their order.
+    /// Reason for which LLVM drops the order of atomic operations; bitcode with such operations is an error.
     pub order_loss: Option<OrderLoss>,
 }
 

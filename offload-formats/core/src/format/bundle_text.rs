@@ -57,11 +57,13 @@ impl Comment {
     }
 
     /// Detects the comment of the entry at the start of a range of `data`. As bundlers write it, a
-    /// line feed precedes the comment.
+    /// line feed precedes the comment; with the line ends of Windows, a carriage return precedes that.
     pub fn at<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<Self> {
+        let is_return = Cursor::new(data, range.clone()).read(1, "comment") == Ok(&b"\r"[..]);
+        let start = range.start.saturating_add(u64::from(is_return));
         Self::ALL.into_iter().find(|comment| {
             let marker = comment.marker(START);
-            let first = Cursor::new(data, range.clone()).read(marker.len() as u64, "comment");
+            let first = Cursor::new(data, start..range.end).read(marker.len() as u64, "comment");
             first == Ok(&marker)
         })
     }

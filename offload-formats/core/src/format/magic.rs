@@ -53,7 +53,7 @@ pub(crate) const BUNDLE: [u8; 24] = *b"__CLANG_OFFLOAD_BUNDLE__";
 /// First bytes of a compressed bundle.
 pub(crate) const COMPRESSED_BUNDLE: [u8; 4] = *b"CCOB";
 
-const MAGICS: [(&[u8], Magic); 32] = [
+const MAGICS: [(&[u8], Magic); 35] = [
     (b"\x7fELF", Magic::Elf),
     (b"\x10\xff\x10\xad", Magic::OffloadBinary),
     (&BUNDLE, Magic::Bundle),
@@ -63,6 +63,10 @@ const MAGICS: [(&[u8], Magic); 32] = [
     (b"\n// __CLANG_OFFLOAD_BUND", Magic::TextBundle),
     (b"\n# __CLANG_OFFLOAD_BUNDL", Magic::TextBundle),
     (b"\n; __CLANG_OFFLOAD_BUNDL", Magic::TextBundle),
+    // With the line ends of Windows.
+    (b"\r\n// __CLANG_OFFLOAD_BUN", Magic::TextBundle),
+    (b"\r\n# __CLANG_OFFLOAD_BUND", Magic::TextBundle),
+    (b"\r\n; __CLANG_OFFLOAD_BUND", Magic::TextBundle),
     (b"!<arch>\n", Magic::Archive),
     (b"!<thin>\n", Magic::ThinArchive),
     (b"<bigaf>\n", Magic::BigArchive),

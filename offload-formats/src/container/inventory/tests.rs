@@ -171,6 +171,22 @@ fn finds_containers_in_sections_and_members() {
     assert_eq!(two.format, ContainerFormat::Image);
 }
 
+/// Git makes such files with `core.autocrlf`.
+#[test]
+fn finds_text_bundles_with_the_line_ends_of_windows() {
+    let comment = "; __CLANG_OFFLOAD_BUNDLE____";
+    let id = "hip-amdgcn-amd-amdhsa--gfx906";
+    let text = format!("\r\n{comment}START__ {id}\r\n; device\r\n\r\n{comment}END__ {id}\r\n");
+    let found = find(text.as_bytes());
+    assert!(found.problems.is_empty(), "{}", found.problems[0]);
+    assert_eq!(found.containers[0].format, ContainerFormat::TextBundle);
+    let targets = found.images().into_iter();
+    let targets: Vec<String> = targets
+        .map(|placed| placed.image.target.to_string())
+        .collect();
+    assert_eq!(targets, ["amdgcn-amd-amdhsa gfx906"]);
+}
+
 /// Modules with `container = "raw"`, of several crates in one program.
 #[test]
 fn finds_each_image_of_a_section_without_containers() {

@@ -52,6 +52,11 @@ impl Flags {
         let mut language = None;
         let mut flags = expanded(&self.flags, root).into_iter();
         while let Some(flag) = flags.next() {
+            // `-Xclang` and others, whose argument is an option of another program.
+            if flag.starts_with("-X") && !flag.contains('=') {
+                flags.next();
+                continue;
+            }
             match flag.strip_prefix("-x") {
                 Some("") => language = flags.next(),
                 Some(name) => language = Some(name.to_owned()),

@@ -48,18 +48,18 @@ impl LibraryNames {
 
 /// Fails if an item of `link` is not a name: a file, or an option of a linker.
 fn check_name(text: &str) -> Result<(), String> {
+    let name = text.strip_prefix("-l").unwrap_or(text);
+    if name.contains('/') || [".a", ".bc", ".o"].iter().any(|end| name.ends_with(end)) {
+        let problem =
+            "is a file, and `link` takes names, `foo` for `libfoo.a`: files belong in `archives`";
+        return Err(format!("`{text}` {problem}"));
+    }
     if text.starts_with('-') {
-        let name = text.strip_prefix("-l").filter(|name| !name.is_empty());
-        let name = name.unwrap_or("foo");
+        let is_name = name != text && !name.is_empty();
+        let name = if is_name { name } else { "foo" };
         return Err(format!(
             "`{text}` is an option, and `link` takes names: write `{name}` for `-l{name}`"
         ));
     }
-    let is_file = text.contains('/') || [".a", ".bc", ".o"].iter().any(|end| text.ends_with(end));
-    match is_file {
-        true => Err(format!(
-            "`{text}` is a file, and `link` takes names, `foo` for `libfoo.a`: files belong in `archives`"
-        )),
-        false => Ok(()),
-    }
+    Ok(())
 }
