@@ -13,7 +13,7 @@ use offload_formats::format::pieces::{Piece, PieceSource};
 use offload_formats::format::ptx;
 use offload_formats::format::unpacked::Unpacked;
 use offload_formats::names::ImageTarget;
-use offload_formats::names::elf_flags::processor_of;
+use offload_formats::names::elf_flags::{self, processor_of};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -132,17 +132,30 @@ impl PrebuiltImage {
             }
     }
 
-    /// Tells whether its container names the target itself, or none.
-    pub(crate) fn is_own(&self, wanted: &ImageTarget<'_>) -> bool {
-        let declared = self.declared.as_ref();
-        declared.is_none_or(|declared| declared.image_target().is_same(wanted))
+    /// Tells whether its container names the target itself. Without a container, its header leaves no setting of the target open.
+    pub(crate) fn is_own(&self, target: &Target, wanted: &ImageTarget<'_>) -> bool {
+        match (&self.declared, &self.content) {
+            (Some(declared), _) => declared.image_target().is_same(wanted),
+            (
+                None,
+                ImageContent::Elf {
+                    machine,
+                    flags,
+                    abi_version,
+                    ..
+                },
+            ) if *machine == object::elf::EM_AMDGPU.0 => {
+                !elf_flags::amd_leaves_open(&target.id, *flags, *abi_version)
+            }
+            (None, _) => true,
+        }
     }
 
     /// Returns why it cannot be unpacked, if it is for `target`.
     pub(crate) fn problem_for(&self, target: &Target, wanted: &ImageTarget<'_>) -> Option<&str> {
         match &self.content {
             ImageContent::Packed { is_ptx, problem } if *is_ptx == target.is_ptx => {
-                self.is_own(wanted).then_some(problem)
+                self.is_own(target, wanted).then_some(problem)
             }
             _ => None,
         }

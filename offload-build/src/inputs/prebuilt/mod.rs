@@ -62,7 +62,7 @@ fn chosen<'a, 'b>(
         triple: target.triple.as_str(),
         arch: &id,
     };
-    let is_own = |(_, image): &&Candidate<'_>| image.is_own(&wanted);
+    let is_own = |(_, image): &&Candidate<'_>| image.is_own(target, &wanted);
     let serving: Vec<&Candidate<'_>> = found
         .iter()
         .filter(|(source, image)| {

@@ -93,6 +93,15 @@ pub fn amd_excluding_feature(id: &TargetId, flags: u32, abi_version: u8) -> Opti
     })
 }
 
+/// Tells whether an AMD image with these `e_flags` and `EI_ABIVERSION` has the setting "any" for a feature that a target ID sets.
+#[must_use]
+pub fn amd_leaves_open(id: &TargetId, flags: u32, abi_version: u8) -> bool {
+    let mut features = FEATURES.into_iter();
+    features.any(|feature| {
+        id.feature(feature.0).is_some() && setting(feature, flags, abi_version) == ANY
+    })
+}
+
 /// Returns the target ID of an image with these `e_machine`, `e_flags` and `EI_ABIVERSION`, such as
 /// `gfx90a:sramecc+:xnack-`; `None` for CPUs, and for unknown GPUs. Letters of NVIDIA's processors, as in `sm_90a`, are
 /// not in the header.
@@ -175,5 +184,13 @@ mod tests {
             let found = amd_excluding_feature(&target, flags, abi_version);
             assert_eq!(found.as_deref(), expected, "{id} {flags:#x}");
         }
+        let leaves_open = |id: &str, flags| {
+            amd_leaves_open(&TargetId::parse(id).expect("the ID is valid"), flags, 3)
+        };
+        assert!(leaves_open("gfx90a:xnack+", 0x53f));
+        assert!(!leaves_open("gfx90a", 0x53f));
+        // "On" for XNACK, "any" for SRAMECC.
+        assert!(!leaves_open("gfx90a:xnack+", 0x73f));
+        assert!(leaves_open("gfx90a:sramecc+:xnack+", 0x73f));
     }
 }
