@@ -43,6 +43,7 @@
 mod found;
 mod identity;
 mod search;
+mod sections;
 mod walk;
 
 use std::ops::Range;

@@ -13,11 +13,12 @@ use super::found::{
 };
 use super::identity::Identity;
 use super::search::search;
+use super::sections::{has_only_fatbins, is_data, is_raw};
 use crate::container::archive::Archive;
 use crate::container::bundled::{BundledEntry, DeviceTarget, Unpacking};
 use crate::container::bundled_library::is_bundled_library;
 use crate::container::coff::{CoffError, Listing};
-use crate::container::elf::{Elf, ElfError, ElfSection, FINISHED_SECTION, SHT_LLVM_OFFLOADING};
+use crate::container::elf::{Elf, ElfError, FINISHED_SECTION, SHT_LLVM_OFFLOADING};
 use crate::container::large::{self, LARGE_SECTION, usual_name};
 use crate::container::object_bundle::{BUNDLE_SECTION, whole_bundle_sections};
 use crate::container::{Standing, macho};
@@ -34,13 +35,6 @@ use crate::format::zip::{ZipFile, ZipMethod};
 
 /// Largest depth of archives in archives.
 const MAX_ARCHIVES: usize = 16;
-
-/// Names of the section for images without a container, one after the other (`container = "raw"` of `offload-build`): in objects and
-/// ELF programs, and in Windows programs, of whose names linkers keep 8 bytes.
-const RAW_SECTIONS: [&[u8]; 2] = [b".device_images", b".device_"];
-
-/// Sections that have nothing but fat binaries.
-const FATBIN_SECTIONS: [&[u8]; 2] = [b".nv_fatbin", b"__nv_relfatbin"];
 
 /// Limits amplification by overlapping sections and images: the size of all containers, in multiples of the file size.
 const OVERLAP: u64 = 16;
@@ -398,10 +392,8 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         standing: Standing,
         content: Result<Range<u64>, E>,
     ) {
-        self.at_section(name, standing, |walker| {
-            if let Some(content) = walker.noted(content) {
-                walker.start(content);
-            }
+        self.at_section(name, standing, content, |walker, content| {
+            walker.start(content);
         });
     }
 
@@ -424,22 +416,26 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         standing: Standing,
         content: Result<Range<u64>, E>,
     ) {
-        self.at_section(name, standing, |walker| {
-            if let Some(content) = walker.noted(content) {
-                walker.middle(content);
-            }
-        });
+        self.at_section(name, standing, content, Self::middle);
     }
 
-    /// Calls `walk` with a section as the place of what it finds.
-    fn at_section(&mut self, name: &[u8], standing: Standing, walk: impl FnOnce(&mut Self)) {
+    /// Calls `walk` with the content of a section, which is the place of what it finds.
+    fn at_section<E: Error + Send + Sync + 'static>(
+        &mut self,
+        name: &[u8],
+        standing: Standing,
+        content: Result<Range<u64>, E>,
+        walk: impl FnOnce(&mut Self, Range<u64>),
+    ) {
         let place = ContainerPlace {
             section: Some(name.to_vec()),
             standing: Some(standing),
             ..self.place.clone()
         };
         let before = std::mem::replace(&mut self.place, place);
-        walk(self);
+        if let Some(content) = self.noted(content) {
+            walk(self, content);
+        }
         self.place = before;
     }
 
@@ -669,7 +665,7 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
     /// Tells whether the section may have other data between fat binaries, such as `.cask_resource` of cuBLASLt.
     fn has_tables(&self) -> bool {
         let section = self.place.section.as_deref();
-        section.is_some_and(|name| !FATBIN_SECTIONS.contains(&usual_name(name)))
+        section.is_some_and(|name| !has_only_fatbins(name))
     }
 
     fn offload_binaries(&mut self, range: Range<u64>) {
@@ -761,17 +757,6 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         }
         found.containers
     }
-}
-
-/// Tells whether a section has data of the program.
-fn is_data(section: &ElfSection) -> bool {
-    let is_code = section.flags & elf::SHF_EXECINSTR.0 != 0;
-    section.section_type == elf::SHT_PROGBITS.0 && section.allocated() && !is_code
-}
-
-/// Tells whether a section named `name` has images without a container.
-fn is_raw(name: &[u8]) -> bool {
-    RAW_SECTIONS.contains(&usual_name(name))
 }
 
 /// Returns an image whose container states `target`; the image's own statement replaces missing fields.
