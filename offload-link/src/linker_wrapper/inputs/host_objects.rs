@@ -107,10 +107,12 @@ pub(crate) fn host_side(blocks: &Blocks, unit: &Unit) -> Option<HostSide> {
         UnitKind::Bitcode => {
             let names = bitcode::section_names(blocks, range.clone()).ok()?;
             // Other bitcode may be Rust's.
-            let is_clangs = unit.has_device_code();
-            let release = bitcode::release(blocks, range.clone()).ok().flatten();
+            let clang = match unit.has_device_code() {
+                true => bitcode::release(blocks, range.clone()).ok().flatten(),
+                false => None,
+            };
             Some(HostSide {
-                clang: release.filter(|_| is_clangs),
+                clang,
                 deferred: demands(blocks, range),
                 ..of_names(names.iter().map(Vec::as_slice).collect())
             })
