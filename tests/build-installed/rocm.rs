@@ -458,3 +458,34 @@ fn says_how_to_install_a_library_whose_header_is_missing() {
         );
     }
 }
+
+#[test]
+fn says_where_headers_of_hip_come_from() {
+    let Some(package) = package(&format!("{ONE}{HEADERS}")) else {
+        return;
+    };
+    let tree = Tree::new(&package, "rocm");
+    let mut script = build(&package);
+    script.env("ROCM_PATH", package.at(tree.name));
+    // No ROCm has these two.
+    let hints = [
+        (
+            "hip/hip_runtime_none.h",
+            "\nhint: install HIP's headers (Debian, Ubuntu: `apt install libamdhip64-dev`; Fedora: `dnf install rocm-hip-devel`; Arch: \
+            `pacman -S hip-runtime-amd`), name ROCm's folder by ROCM_PATH, or include `<offload/gpu.h>`, which needs no ROCm",
+        ),
+        (
+            "hip/hip_none.h",
+            "\nhint: HIP's headers on this machine lack this one, which a newer ROCm may have: install it and name its folder by ROCM_PATH",
+        ),
+    ];
+    for (header, hint) in hints {
+        package.put(
+            "kernels/helper.hip",
+            &format!("#include <{header}>\n{HELPER}"),
+        );
+        let error = package.fails(&mut script);
+        let missing = format!("'{header}' file not found");
+        assert!(error.contains(&missing) && error.contains(hint), "{error}");
+    }
+}

@@ -62,6 +62,13 @@ const NVIDIA_LIBRARY: &str = "this header is part of a library that CUDA's toolk
 const ROCM_LIBRARY: &str = "this header is part of a library of ROCm: install its development package (Debian, Ubuntu: `apt install \
     libhipblas-dev`; Fedora: `dnf install hipblas-devel`; other libraries likewise), or add its folder to `include`";
 
+/// The hint for HIP's own headers, `hip/hip_runtime.h` and `hip/hip_runtime_api.h`.
+const HIP_HEADER: &str = "install HIP's headers (Debian, Ubuntu: `apt install libamdhip64-dev`; Fedora: `dnf install rocm-hip-devel`; Arch: \
+    `pacman -S hip-runtime-amd`), name ROCm's folder by ROCM_PATH, or include `<offload/gpu.h>`, which needs no ROCm";
+
+/// The hint for a header beside HIP's own, such as `hip/hip_bf16.h`.
+const NEWER_HIP_HEADER: &str = "HIP's headers on this machine lack this one, which a newer ROCm may have: install it and name its folder by ROCM_PATH";
+
 /// The hint for the header of OpenMP's runtime, of which each release of clang has its own.
 const OPENMP_HEADER: (&str, &str) = (
     // With clang's quote, because GCC has a runtime of its own.
@@ -140,6 +147,8 @@ const FOR_HIP: &[(&str, &str)] = &[
     UNSUPPORTED_CALL,
     ("use of undeclared identifier 'threadIdx'", NAMES_OF_HIP),
     ("use of undeclared identifier 'blockIdx'", NAMES_OF_HIP),
+    ("fatal error: hip/hip_runtime", HIP_HEADER),
+    ("fatal error: hip/", NEWER_HIP_HEADER),
     ("fatal error: hipblas", ROCM_LIBRARY),
     ("fatal error: rocblas", ROCM_LIBRARY),
     ("fatal error: hipcub/", ROCM_LIBRARY),
@@ -148,7 +157,12 @@ const FOR_HIP: &[(&str, &str)] = &[
     ("fatal error: hiprand", ROCM_LIBRARY),
     ("fatal error: rocrand", ROCM_LIBRARY),
     ("fatal error: hipfft", ROCM_LIBRARY),
+    ("fatal error: rocfft", ROCM_LIBRARY),
     ("fatal error: hipsparse", ROCM_LIBRARY),
+    ("fatal error: rocsparse", ROCM_LIBRARY),
+    ("fatal error: hipsolver", ROCM_LIBRARY),
+    ("fatal error: rocsolver", ROCM_LIBRARY),
+    ("fatal error: miopen/", ROCM_LIBRARY),
     ("fatal error: rocwmma/", ROCM_LIBRARY),
     ("fatal error: rccl", ROCM_LIBRARY),
     OPENMP_HEADER,
