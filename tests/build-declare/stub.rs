@@ -84,15 +84,16 @@ fn runs_the_host_code_of_openmp() {
 
 #[test]
 fn compiles_host_code_with_files_of_options_and_in_the_language_of_flags() {
-    let source = "#include <cstddef>\nextern \"C\" int run(int x) {\n  int *volatile made = new int(x * FACTOR);\n  return *made;\n}\n";
+    let source = "#include <cstddef>\nextern \"C\" int run(int x) {\n  int *volatile made = new int(x * FACTOR + MORE);\n  return *made;\n}\n";
     let keys = "language = \"openmp\"\ntargets = [\"gfx90a\"]\nflags = [\"@options\"]\n";
     let Some(package) = package(keys, "kernels/k.omp", source) else {
         return;
     };
-    package.put("options", "-x c++ -fno-exceptions '-DFACTOR=1 + 2'\n");
+    package.put("options", "-x c++ -fno-exceptions '-DFACTOR=1 + 2' -include more.h\n");
+    package.put("more.h", "#define MORE 10\n");
     let main = "unsafe extern \"C\" { fn run(x: i32) -> i32; }\nfn main() { println!(\"{}\", unsafe { run(1) }); }\n";
     let (output, told) = runs(&package, &[], main);
-    assert_eq!(text(&output), "3\n");
+    assert_eq!(text(&output), "13\n");
     let line = format!(
         "cargo::rerun-if-changed={}\n",
         package.at("options").display()
