@@ -89,7 +89,10 @@ fn compiles_host_code_with_files_of_options_and_in_the_language_of_flags() {
     let Some(package) = package(keys, "kernels/k.omp", source) else {
         return;
     };
-    package.put("options", "-x c++ -fno-exceptions '-DFACTOR=1 + 2' -include more.h\n");
+    package.put(
+        "options",
+        "-x c++ -fno-exceptions '-DFACTOR=1 + 2' -include more.h\n",
+    );
     package.put("more.h", "#define MORE 10\n");
     let main = "unsafe extern \"C\" { fn run(x: i32) -> i32; }\nfn main() { println!(\"{}\", unsafe { run(1) }); }\n";
     let (output, told) = runs(&package, &[], main);

@@ -212,6 +212,56 @@ fn takes_images_of_cuda_out_of_bundles_and_offload_binaries() {
     );
 }
 
+/// The image for every setting of XNACK serves the target, too.
+#[test]
+fn takes_the_image_that_a_container_names_for_the_target() {
+    let (Some(package), Some(clang), Some(packager)) = (
+        Package::new(""),
+        support::tool("llvm22", &["clang"]),
+        support::tool("llvm22", &["llvm-offload-binary"]),
+    ) else {
+        return;
+    };
+    package.put(
+        "k.hip",
+        "__attribute__((global)) void k(int *p) { *p = 1; }\n",
+    );
+    let processors = ["gfx90a", "gfx90a:xnack+"];
+    for processor in processors {
+        let mut command = Command::new(&clang);
+        command.args([
+            "--offload-device-only",
+            "--no-gpu-bundle-output",
+            "-nogpulib",
+            "-nogpuinc",
+        ]);
+        command.arg(format!("--offload-arch={processor}"));
+        support::run(
+            command
+                .arg(package.at("k.hip"))
+                .arg("-o")
+                .arg(package.at(processor)),
+        );
+    }
+    let mut command = Command::new(&packager);
+    command.arg("-o").arg(package.at("both.bin"));
+    for processor in processors {
+        let file = package.at(processor);
+        command.arg(format!(
+            "--image=file={},triple=amdgcn-amd-amdhsa,arch={processor},kind=hip",
+            file.display()
+        ));
+    }
+    support::run(&mut command);
+    text(
+        &prebuilt(&package, "\"both.bin\"", &["gfx90a:xnack+"])
+            .output()
+            .unwrap(),
+    );
+    let expected = fs::read(package.at("gfx90a:xnack+")).unwrap();
+    assert!(fs::read(package.image("gfx90a-xnack+")).unwrap() == expected);
+}
+
 #[test]
 fn reads_headers_alone_when_it_plans() {
     let names = ["sm_90", "compute_80"];
