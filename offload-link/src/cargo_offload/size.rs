@@ -373,7 +373,7 @@ fn print_savings(file: &MeasuredFile, out: &mut impl Write) -> io::Result<()> {
         .containers
         .iter()
         .filter(|container| !container.is_compressed && container.format == ContainerFormat::Bundle)
-        .map(MeasuredContainer::unpacked)
+        .map(|container| container.unpacked)
         .sum();
     if plain > 0 {
         let plain = text::size(plain);

@@ -1,10 +1,12 @@
 //! The difference of two files, by target.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use anstyle::Style;
 use offload_formats::escape::terminal;
+use serde::Serialize;
 
 use super::measure::{ImageSizes, MeasuredFile};
 use crate::cargo_offload::kernels::shown_name;
@@ -28,8 +30,15 @@ pub(super) fn by_target<'a>(
 /// Images and code size of a kernel in both files.
 pub(super) struct ChangedKernel<'a> {
     pub(super) symbol: &'a str,
-    pub(super) old: (usize, u64),
-    pub(super) new: (usize, u64),
+    pub(super) old: KernelSizes,
+    pub(super) new: KernelSizes,
+}
+
+/// Images and code size of a kernel in a file. JSON has these fields.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(super) struct KernelSizes {
+    images: usize,
+    code_size: u64,
 }
 
 /// Lists the kernels that differ, those with the largest change first; `None` if kernels were not read.
@@ -38,18 +47,21 @@ pub(super) fn changed_kernels<'a>(
     new: &'a MeasuredFile,
 ) -> Option<Vec<ChangedKernel<'a>>> {
     let (old, new) = (old.kernels.as_ref()?, new.kernels.as_ref()?);
-    let mut kernels: BTreeMap<&str, [(usize, u64); 2]> = BTreeMap::new();
+    let mut kernels: BTreeMap<&str, [KernelSizes; 2]> = BTreeMap::new();
     for (place, list) in [old, new].into_iter().enumerate() {
         for kernel in list {
             let sizes = kernels.entry(&kernel.symbol).or_default();
-            sizes[place] = (kernel.images, kernel.code_size);
+            sizes[place] = KernelSizes {
+                images: kernel.images,
+                code_size: kernel.code_size,
+            };
         }
     }
     let changed = kernels.into_iter().filter(|(_, [old, new])| old != new);
     let changed = changed.map(|(symbol, [old, new])| ChangedKernel { symbol, old, new });
     let mut changed: Vec<ChangedKernel<'a>> = changed.collect();
     // Stable: kernels with the same change stay in the order of their symbols.
-    changed.sort_by_key(|kernel| std::cmp::Reverse(kernel.old.1.abs_diff(kernel.new.1)));
+    changed.sort_by_key(|kernel| Reverse(kernel.old.code_size.abs_diff(kernel.new.code_size)));
     Some(changed)
 }
 
@@ -136,10 +148,10 @@ fn print_kernels(
     let mut table = TextTable::new(columns);
     for kernel in kernels.iter().take(top) {
         table.push([
-            images(kernel.old.0, kernel.new.0),
-            text::size(kernel.old.1),
-            text::size(kernel.new.1),
-            change(kernel.old.1, kernel.new.1),
+            images(kernel.old.images, kernel.new.images),
+            text::size(kernel.old.code_size),
+            text::size(kernel.new.code_size),
+            change(kernel.old.code_size, kernel.new.code_size),
             terminal(&shown_name(kernel.symbol)).to_string(),
         ]);
     }

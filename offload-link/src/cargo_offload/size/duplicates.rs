@@ -8,6 +8,7 @@ use offload_formats::container::inventory::{ContainerData, PlacedImage};
 use offload_formats::format::bytes::ReadCache;
 use offload_formats::format::pieces::{Piece, PieceSource};
 use offload_formats::format::unpacked::Unpacked;
+use serde::Serialize;
 use sha2::Sha256;
 
 use crate::cargo_offload::digest::digest;
@@ -16,7 +17,8 @@ use crate::cargo_offload::images::{FileImages, FilePart};
 use crate::cargo_offload::unpacker::{ImageUnpacker, is_unpacked};
 use crate::decompressed::DecompressionLimit;
 
-/// Images with the same bytes.
+/// Images with the same bytes. JSON has these fields.
+#[derive(Serialize)]
 pub(super) struct DuplicateImages {
     pub(super) target: String,
     /// Numbers of the images in the file, at least two.

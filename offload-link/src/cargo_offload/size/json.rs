@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::changes::{by_target, changed_kernels};
+use super::changes::{KernelSizes, by_target, changed_kernels};
 use super::compression::EstimatedCompression;
-use super::measure::{ImageSizes, MeasuredContainer, MeasuredFile, MeasuredImage};
+use super::duplicates::DuplicateImages;
+use super::measure::{ImageSizes, MeasuredContainer, MeasuredFile};
 use crate::cargo_offload::kernels::shown_name;
 
 #[derive(Serialize)]
@@ -14,7 +15,7 @@ pub(super) struct SizeDocument<'a> {
     size: u64,
     device: u64,
     targets: Vec<SizedTarget<'a>>,
-    containers: Vec<SizedContainer<'a>>,
+    containers: &'a [MeasuredContainer],
     /// Left out unless kernels were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     kernels: Option<Vec<SizedKernel<'a>>>,
@@ -28,9 +29,8 @@ pub(super) struct SizeDocument<'a> {
 
 #[derive(Serialize)]
 struct SizedDuplicates<'a> {
-    target: &'a str,
-    images: &'a [usize],
-    size: u64,
+    #[serde(flatten)]
+    images: &'a DuplicateImages,
     wasted: u64,
 }
 
@@ -50,17 +50,6 @@ struct SizedTarget<'a> {
 }
 
 #[derive(Serialize)]
-struct SizedContainer<'a> {
-    place: &'a str,
-    index: usize,
-    format: &'static str,
-    stored: u64,
-    unpacked: u64,
-    compressed: bool,
-    images: &'a [MeasuredImage],
-}
-
-#[derive(Serialize)]
 pub(super) struct DiffDocument<'a> {
     schema: u32,
     old: SizedFile<'a>,
@@ -77,12 +66,6 @@ struct KernelChange<'a> {
     name: String,
     old: KernelSizes,
     new: KernelSizes,
-}
-
-#[derive(Serialize)]
-struct KernelSizes {
-    images: usize,
-    code_size: u64,
 }
 
 #[derive(Serialize)]
@@ -112,7 +95,7 @@ impl<'a> SizeDocument<'a> {
             size: file.size,
             device: file.device(),
             targets: targets.collect(),
-            containers: file.containers.iter().map(SizedContainer::of).collect(),
+            containers: &file.containers,
             kernels: file.kernels.as_ref().map(|kernels| {
                 let kernels = kernels.iter().map(|kernel| SizedKernel {
                     symbol: &kernel.symbol,
@@ -124,28 +107,12 @@ impl<'a> SizeDocument<'a> {
             }),
             duplicates: file.duplicates.as_ref().map(|duplicates| {
                 let duplicates = duplicates.iter().map(|same| SizedDuplicates {
-                    target: &same.target,
-                    images: &same.images,
-                    size: same.size,
+                    images: same,
                     wasted: same.wasted(),
                 });
                 duplicates.collect()
             }),
             compression: file.compression,
-        }
-    }
-}
-
-impl<'a> SizedContainer<'a> {
-    fn of(container: &'a MeasuredContainer) -> Self {
-        Self {
-            place: &container.place,
-            index: container.index,
-            format: container.format.name(),
-            stored: container.stored,
-            unpacked: container.unpacked(),
-            compressed: container.is_compressed,
-            images: &container.images,
         }
     }
 }
@@ -165,12 +132,11 @@ impl<'a> DiffDocument<'a> {
             new: two,
             targets: targets.collect(),
             kernels: changed_kernels(old, new).map(|changes| {
-                let sizes = |(images, code_size)| KernelSizes { images, code_size };
                 let changes = changes.into_iter().map(|change| KernelChange {
                     symbol: change.symbol,
                     name: shown_name(change.symbol),
-                    old: sizes(change.old),
-                    new: sizes(change.new),
+                    old: change.old,
+                    new: change.new,
                 });
                 changes.collect()
             }),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use offload_formats::container::inventory::{ContainerFormat, ImageContainer, PlacedImage};
 use offload_formats::escape::terminal;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::cargo_offload::image_text;
 use crate::cargo_offload::images::{FileImages, FilePart};
@@ -74,17 +74,23 @@ pub(super) struct ImageSizes {
     pub(super) unpacked: u64,
 }
 
-/// Sizes of a container of images.
+/// Sizes of a container of images. JSON has these fields.
+#[derive(Serialize)]
 pub(super) struct MeasuredContainer {
     /// Place for people: members, section, offset.
     pub(super) place: String,
     /// Members and section alone.
+    #[serde(skip)]
     around: String,
     /// Index among the containers of the section or file.
     pub(super) index: usize,
+    #[serde(serialize_with = "format_name")]
     pub(super) format: ContainerFormat,
     /// Size in the file.
     pub(super) stored: u64,
+    /// Size of its images.
+    pub(super) unpacked: u64,
+    #[serde(rename = "compressed")]
     pub(super) is_compressed: bool,
     pub(super) images: Vec<MeasuredImage>,
 }
@@ -207,6 +213,8 @@ impl MeasuredContainer {
             Some(packed) => part_of(packed, stored.min(part.size), part.size),
             None => stored,
         };
+        let sizes = inside.iter().map(|placed| placed.image.size);
+        let unpacked = sizes.fold(0, u64::saturating_add);
         let images = inside.iter().map(|placed| {
             let stored_size = placed.image.stored_size;
             *number += 1;
@@ -227,16 +235,15 @@ impl MeasuredContainer {
             index: 0,
             format: container.format,
             stored,
+            unpacked,
             is_compressed,
             images: images.collect(),
         }
     }
+}
 
-    /// Returns the unpacked size of its images.
-    pub(super) fn unpacked(&self) -> u64 {
-        let sizes = self.images.iter().map(|image| image.unpacked);
-        sizes.fold(0, u64::saturating_add)
-    }
+fn format_name<S: Serializer>(format: &ContainerFormat, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(format.name())
 }
 
 /// Returns `whole * size / all`, rounded down.
