@@ -171,107 +171,49 @@ impl<T: Element> Global<'_, T> {
     }
 }
 
-/// Atomic operations are relaxed and of device scope: they order no other accesses. Each returns the value from before it.
-impl<T: Element> Global<'_, T> {
+/// Defines methods that call an operation of an element, with the trait that has it.
+macro_rules! atomic_operations {
+    ($($(#[$documentation:meta])* $method:ident($($value:ident)?) $(-> $result:ident)? = $bound:ident::$operation:ident;)*) => {
+        /// Atomic operations are relaxed and of device scope: they order no other accesses. Each returns the value from before it.
+        impl<T: Element> Global<'_, T> {
+            $(
+                $(#[$documentation])*
+                #[inline(always)]
+                #[track_caller]
+                pub fn $method(&self, index: usize $(, $value: T)?) $(-> $result)?
+                where
+                    T: $bound,
+                {
+                    // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
+                    unsafe { T::$operation(self.at(index) $(, $value)?) }
+                }
+            )*
+        }
+    };
+}
+
+atomic_operations! {
     /// Adds to an element; integers wrap. For `f32` GPUs take subnormal numbers for zero, as operands and as results; the CPU does not.
-    #[inline(always)]
-    #[track_caller]
-    pub fn atomic_add(&self, index: usize, value: T) -> T
-    where
-        T: Atomic,
-    {
-        // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
-        unsafe { T::add(self.at(index), value) }
-    }
-
+    atomic_add(value) -> T = Atomic::add;
     /// Replaces an element.
-    #[inline(always)]
-    #[track_caller]
-    pub fn atomic_exchange(&self, index: usize, value: T) -> T
-    where
-        T: Atomic,
-    {
-        // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
-        unsafe { T::exchange(self.at(index), value) }
-    }
-
+    atomic_exchange(value) -> T = Atomic::exchange;
     /// Returns an element.
-    #[inline(always)]
-    #[track_caller]
-    pub fn atomic_load(&self, index: usize) -> T
-    where
-        T: Atomic,
-    {
-        // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
-        unsafe { T::load(self.at(index)) }
-    }
-
+    atomic_load() -> T = Atomic::load;
     /// Stores a value in an element.
-    #[inline(always)]
-    #[track_caller]
-    pub fn atomic_store(&self, index: usize, value: T)
-    where
-        T: Atomic,
-    {
-        // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
-        unsafe { T::store(self.at(index), value) }
-    }
-
+    atomic_store(value) = Atomic::store;
     /// Stores the minimum of the element and a value.
-    #[inline(always)]
-    #[track_caller]
-    pub fn atomic_min(&self, index: usize, value: T) -> T
-    where
-        T: AtomicInteger,
-    {
-        // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
-        unsafe { T::min(self.at(index), value) }
-    }
-
+    atomic_min(value) -> T = AtomicInteger::min;
     /// Stores the maximum of the element and a value.
-    #[inline(always)]
-    #[track_caller]
-    pub fn atomic_max(&self, index: usize, value: T) -> T
-    where
-        T: AtomicInteger,
-    {
-        // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
-        unsafe { T::max(self.at(index), value) }
-    }
-
+    atomic_max(value) -> T = AtomicInteger::max;
     /// Stores the bitwise and of the element and a value.
-    #[inline(always)]
-    #[track_caller]
-    pub fn atomic_and(&self, index: usize, value: T) -> T
-    where
-        T: AtomicUnsigned,
-    {
-        // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
-        unsafe { T::and(self.at(index), value) }
-    }
-
+    atomic_and(value) -> T = AtomicUnsigned::and;
     /// Stores the bitwise or of the element and a value.
-    #[inline(always)]
-    #[track_caller]
-    pub fn atomic_or(&self, index: usize, value: T) -> T
-    where
-        T: AtomicUnsigned,
-    {
-        // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
-        unsafe { T::or(self.at(index), value) }
-    }
-
+    atomic_or(value) -> T = AtomicUnsigned::or;
     /// Stores the bitwise exclusive or of the element and a value.
-    #[inline(always)]
-    #[track_caller]
-    pub fn atomic_xor(&self, index: usize, value: T) -> T
-    where
-        T: AtomicUnsigned,
-    {
-        // SAFETY: in bounds; concurrent accesses of safe code are atomic (rule 5).
-        unsafe { T::xor(self.at(index), value) }
-    }
+    atomic_xor(value) -> T = AtomicUnsigned::xor;
+}
 
+impl<T: Element> Global<'_, T> {
     /// Replaces an element if it equals a value.
     ///
     /// # Errors
