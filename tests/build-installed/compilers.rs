@@ -4,7 +4,7 @@ use crate::support;
 
 use offload_formats::container::kernels::kernels;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::process::Command;
 use support::package::{OUT, Package, text};
 
@@ -42,7 +42,6 @@ fn script(package: &Package, path: &str, text: &str) {
         path,
         &format!("#!/bin/sh\necho \"$@\" >> '{}'\n{text}\n", log.display()),
     );
-    fs::set_permissions(package.at(path), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// The build script with this clang, and a linker for AMD.

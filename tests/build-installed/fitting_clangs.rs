@@ -3,7 +3,7 @@
 use crate::support;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::process::Command;
 use support::package::Package;
 
@@ -34,7 +34,6 @@ fn package(keys: &str) -> Option<Package> {
 
 fn later_clang(package: &Package, name: &str) {
     package.put(name, "#!/bin/sh\nexec /usr/lib/llvm-22/bin/clang \"$@\"\n");
-    fs::set_permissions(package.at(name), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 fn put_hip(package: &Package, major: u32, minor: u32) {
@@ -264,11 +263,6 @@ fn takes_the_clang_of_the_tree_if_no_other_fits() {
         "tools/hipconfig",
         &format!("#!/bin/sh\necho {}\n", package.at("rocm").display()),
     );
-    fs::set_permissions(
-        package.at("tools/hipconfig"),
-        fs::Permissions::from_mode(0o755),
-    )
-    .unwrap();
     let mut script = script(&package, &["22", "tools"]);
     script
         .env_remove("ROCM_PATH")

@@ -4,7 +4,6 @@
 use crate::support;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use support::package::{OUT, Package, text};
@@ -42,7 +41,6 @@ fn program(package: &Package, path: &str, text: &str) {
             log.display()
         ),
     );
-    fs::set_permissions(package.at(path), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 fn build(package: &Package) -> Command {

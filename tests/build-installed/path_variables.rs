@@ -56,8 +56,6 @@ fn puts_the_roots_of_sdks_and_folders_of_cargo_in_values() {
     package.put("other/include/cuda_runtime.h", "");
     let nvcc = "#!/bin/sh\necho release 13.5\n";
     package.put("other/bin/nvcc", nvcc);
-    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(package.at("other/bin/nvcc"), executable).unwrap();
     package.put("other/bin/nvlink", nvcc);
     let nvcc = plan(script(&package).env("OFFLOAD_COMPILER", package.at("other/bin/nvcc")));
     assert!(nvcc.contains("other/extras"), "{nvcc}");

@@ -4,7 +4,7 @@
 use crate::support;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 use support::device_libraries;
@@ -87,7 +87,6 @@ fn script(package: &Package, path: &str, text: &str) {
     let log = package.at("starts");
     let start = format!("#!/bin/sh\necho {path} \"$@\" >> '{}'\n", log.display());
     package.put(path, &format!("{start}{text}\n"));
-    fs::set_permissions(package.at(path), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 fn package(keys: &str) -> Option<Package> {

@@ -3,7 +3,7 @@
 use crate::support;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::process::Command;
 use support::package::Package;
 
@@ -34,7 +34,6 @@ fn rustc(package: &Package, name: &str, release: &str, targets: &str, has_source
         root.display()
     );
     package.put(name, &script);
-    fs::set_permissions(package.at(name), fs::Permissions::from_mode(0o755)).unwrap();
     if has_sources {
         package.put(
             &format!("{name}-root/lib/rustlib/src/rust/library/core/src/lib.rs"),
@@ -72,9 +71,6 @@ fn says_why_a_rustc_compiles_no_kernels() {
     rustc(&package, "toolchains/bare/rustc", "1.96.0", BOTH, false);
     package.put("other/rustc", "#!/bin/sh\necho hello\n");
     package.put("broken/rustc", "#!/bin/sh\nexit 3\n");
-    for name in ["other/rustc", "broken/rustc"] {
-        fs::set_permissions(package.at(name), fs::Permissions::from_mode(0o755)).unwrap();
-    }
     let missing = |root: &str| {
         format!(
             "has no library sources: `{root}-root/lib/rustlib/src/rust/library/core` is missing"
@@ -146,7 +142,6 @@ fn needs_a_clang_that_reads_the_bitcode_of_the_rustc() {
 /// Puts a script that answers as an lld, or as another linker.
 fn linker(package: &Package, name: &str, answer: &str) {
     package.put(name, &format!("#!/bin/sh\necho '{answer}'\n"));
-    fs::set_permissions(package.at(name), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// The clangs, and linkers with their answers; then the linker of the images for AMD GPUs, or the reason why there is none.
@@ -244,10 +239,13 @@ fn llvm_tools(package: &Package, llc: &str, version: &str, back_end: &str) {
     );
     let (folder, name) = llc.rsplit_once('/').unwrap();
     let suffix = name.strip_prefix("llc").unwrap();
-    for (name, text) in [("llc", script.as_str()), ("opt", ""), ("llvm-link", "")] {
+    for (name, text) in [
+        ("llc", script.as_str()),
+        ("opt", "#!/bin/sh\n"),
+        ("llvm-link", "#!/bin/sh\n"),
+    ] {
         let path = format!("{folder}/{name}{suffix}");
         package.put(&path, text);
-        fs::set_permissions(package.at(&path), fs::Permissions::from_mode(0o755)).unwrap();
     }
 }
 
@@ -385,8 +383,7 @@ fn plans_links_for_nvidia_by_llvms_tools() {
     };
     rustc(&package, "new/rustc", "1.97.1", BOTH, true);
     llvm_tools(&package, "bin/llc-22", "LLVM version 22.1.8", "nvptx64");
-    package.put("bin/ptxas", "");
-    fs::set_permissions(package.at("bin/ptxas"), fs::Permissions::from_mode(0o755)).unwrap();
+    package.put("bin/ptxas", "#!/bin/sh\n");
     let mut script = script(&package);
     script.env("OFFLOAD_RUSTC", package.at("new/rustc"));
     let planned = plan(&mut script);
@@ -733,7 +730,6 @@ fn compiles_core_once_for_all_packages() {
     );
     package.put("new/rustc", &compile);
     package.put("cargo", "#!/bin/sh\nexit 9\n");
-    fs::set_permissions(package.at("cargo"), fs::Permissions::from_mode(0o755)).unwrap();
     let start = |out: &str| {
         let mut script = script(&package);
         script

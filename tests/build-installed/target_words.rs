@@ -4,7 +4,6 @@ use crate::support;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use support::package::{OUT, Package, text};
@@ -26,7 +25,6 @@ fn package(language: &str, extension: &str, targets: &str) -> Option<Package> {
 fn program(package: &Package, path: &str, prints: &str) {
     let text = format!("#!/bin/sh\ncat <<'END'\n{prints}\nEND\n");
     package.put(path, &text);
-    fs::set_permissions(package.at(path), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// The processors for which the plan compiles.

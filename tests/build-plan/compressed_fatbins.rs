@@ -7,7 +7,6 @@ use object::{Object, ObjectSection};
 use offload_formats::format::fatbin::{self, FatbinCompression, FatbinKind};
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use support::cuda_package::{CUDA, cuda, images, package, program, script, targets};
@@ -208,7 +207,6 @@ fn says_which_nvcc_zstd_needs() {
     );
     package.put("tools/nvcc", &front);
     let front = package.at("tools/nvcc");
-    fs::set_permissions(&front, fs::Permissions::from_mode(0o755)).unwrap();
     let mut script = package.script();
     script.env("OFFLOAD_COMPILER", &front);
     let error = package.fails(script.env("PATH", std::env::var_os("PATH").unwrap()));

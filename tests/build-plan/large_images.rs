@@ -29,10 +29,6 @@ fn package() -> Option<Package> {
             &format!("{FREE}exec /usr/bin/{name} \"$@\"\n"),
         );
     }
-    for name in ["llvm/bin/clang", "free/cc", "free/ld"] {
-        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(package.at(name), executable).unwrap();
-    }
     Some(package)
 }
 

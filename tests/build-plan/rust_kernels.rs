@@ -3,7 +3,6 @@
 use crate::support;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
@@ -64,7 +63,6 @@ pub(crate) fn package() -> Option<Package> {
         env!("CARGO")
     );
     package.put("cargo", &cargo);
-    fs::set_permissions(package.at("cargo"), fs::Permissions::from_mode(0o755)).unwrap();
     Some(package)
 }
 

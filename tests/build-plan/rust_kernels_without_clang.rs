@@ -7,7 +7,7 @@ use crate::rust_kernels::{
 };
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::comgr::comgr;
@@ -96,7 +96,6 @@ fn toolchain(package: &Package, programs: &[(&str, &Path)]) -> PathBuf {
     );
     package.put("toolchain/bin/rustc", &rustc);
     let path = package.at("toolchain/bin/rustc");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
 

@@ -591,7 +591,6 @@ fn compiles_nothing_that_another_machine_left_in_redis() {
 /// A program that stands in for a launcher: a shell script.
 fn stand_in(package: &Package, name: &str, lines: &str) {
     package.put(name, &format!("#!/bin/sh\n{lines}\n"));
-    fs::set_permissions(package.at(name), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]

@@ -30,11 +30,9 @@ impl Deref for Shim {
 
 impl Shim {
     fn new(body: &str) -> Self {
-        use std::os::unix::fs::{PermissionsExt, symlink};
+        use std::os::unix::fs::symlink;
         let dir = Folder::new();
-        let path = dir.path("real");
-        fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        dir.script("real", body);
         symlink(TOOL, dir.path("clang-linker-wrapper")).unwrap();
         symlink(TOOL, dir.path("offload-ld")).unwrap();
         Self { dir }

@@ -36,19 +36,20 @@ impl Folder {
         self.root().join(name)
     }
 
-    /// Writes a file, in a folder that may be new, and returns its path.
+    /// Writes a file, in a folder that may be new, and returns its path. A script can be started.
     pub fn write(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, bytes).unwrap();
+        fs::write(&path, &bytes).unwrap();
+        if bytes.as_ref().starts_with(b"#!") {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
         path
     }
 
-    /// Writes a shell script that can be started.
+    /// Writes a shell script.
     pub fn script(&self, name: impl AsRef<Path>, body: &str) -> PathBuf {
-        let path = self.write(name, format!("#!/bin/sh\n{body}\n"));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        path
+        self.write(name, format!("#!/bin/sh\n{body}\n"))
     }
 
     pub fn read(&self, name: impl AsRef<Path>) -> Vec<u8> {

@@ -42,10 +42,6 @@ impl Package {
             log.display()
         );
         package.put("llvm/bin/clang", &shim);
-        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(package.at("llvm/bin/clang"), executable).unwrap();
-        // Whatever was written less than a moment ago is not trusted by the cache.
-        std::thread::sleep(std::time::Duration::from_millis(20));
         Some(package)
     }
 
@@ -65,9 +61,8 @@ impl Package {
     }
 
     pub fn put(&self, name: &str, text: &str) {
-        let path = self.at(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        self.folder.write(name, text);
+        // Whatever was written less than a moment ago is not trusted by the cache.
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
 

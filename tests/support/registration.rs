@@ -225,8 +225,6 @@ impl Case {
         self.write("fatbinary", b"#!/bin/sh\nprintf 'fatbin' > \"$3\"\n");
         fs::create_dir_all(self.path("cuda/bin")).unwrap();
         fs::rename(self.path("fatbinary"), self.path("cuda/bin/fatbinary")).unwrap();
-        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(self.path("cuda/bin/fatbinary"), executable).unwrap();
         let nothing = support::found("true").expect("every system has `true`");
         let cuda = self.path("cuda");
         let kind = prefix(self.runtime);
