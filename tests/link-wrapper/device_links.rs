@@ -2,13 +2,13 @@
 
 use crate::support as tools;
 
-use crate::support::folder::Folder;
+use super::release_folder::ReleaseFolder;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::ops::Deref;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -38,85 +38,27 @@ const SOURCES: [(&str, &str); 2] = [
     ),
 ];
 
-/// A folder with our tool under its names, and an LLVM that makes objects with images.
-struct Project {
-    folder: Folder,
-    release: u32,
-    bin: PathBuf,
-}
+/// A folder with the tools of a release, and ours.
+struct Project(ReleaseFolder);
 
 impl Deref for Project {
-    type Target = Folder;
+    type Target = ReleaseFolder;
 
-    fn deref(&self) -> &Folder {
-        &self.folder
+    fn deref(&self) -> &ReleaseFolder {
+        &self.0
     }
 }
 
 impl Project {
     fn new(release: u32) -> Option<Self> {
-        let wrapper = tool(&format!("llvm{release}"), &["clang-linker-wrapper"])?;
-        let bin = wrapper.parent()?.to_owned();
-        let folder = Folder::new();
-        fs::create_dir(folder.path("tmp")).unwrap();
-        let project = Self {
-            folder,
-            release,
-            bin,
-        };
-        // Beside its own clang, as LLVM's tool is.
-        symlink(&project.bin, project.path("llvm")).unwrap();
-        fs::create_dir(project.path("bin")).unwrap();
-        for name in ["clang-linker-wrapper", "offload-ld"] {
-            symlink(
-                env!("CARGO_BIN_EXE_offload-link"),
-                project.path("bin").join(name),
-            )
-            .unwrap();
-        }
-        symlink(project.bin.join("clang"), project.path("bin/clang")).unwrap();
-        // No CUDA, as far as looking goes.
-        for name in ["ptxas", "nvlink", "fatbinary"] {
-            let file = project.path("cuda/bin").join(name);
-            fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(&file, "#!/bin/sh\nexit 1\n").unwrap();
-            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-        }
-        project.write("host.c", "int main(void) { return 0; }\n");
-        Some(project)
-    }
-
-    fn command(&self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = Command::new(program);
-        command
-            .current_dir(self.root())
-            .env("TMPDIR", self.path("tmp"))
-            .env_remove("OFFLOAD_LINK_REPORT")
-            .env_remove("OFFLOAD_LINK_ACTIVE")
-            .env_remove("OFFLOAD_LLVM")
-            .env_remove("CUDA_PATH");
-        command
-    }
-
-    fn llvm(&self, name: &str) -> Command {
-        self.command(self.bin.join(name))
+        let folder = ReleaseFolder::new(release)?;
+        symlink(&folder.bin, folder.path("llvm")).unwrap();
+        Some(Self(folder))
     }
 
     /// Makes a host object of images, each given as for `--image=` of the packager.
     fn embed(&self, name: &str, images: &[&str]) {
-        let packager = match self.release {
-            ..=20 => "clang-offload-packager",
-            _ => "llvm-offload-binary",
-        };
-        let images = images.iter().map(|image| format!("--image={image}"));
-        run(self.llvm(packager).args(["-o", "images.bin"]).args(images));
-        let embed = [
-            "-Xclang",
-            "-fembed-offload-object=images.bin",
-            "-c",
-            "host.c",
-        ];
-        run(self.llvm("clang").args(embed).args(["-o", name]));
+        self.0.embed(name, images, &[]);
     }
 
     /// Compiles the device code of a source of `SOURCES`.
@@ -545,15 +487,9 @@ fn links_cuda_code_of_several_files_by_either_way() {
             command.env("CUDA_PATH", &cuda);
         };
         // By ptxas alone: a folder with what our own way needs of LLVM.
-        fs::create_dir_all(project.path("small/bin")).unwrap();
         for name in ["clang", "llvm-link"] {
-            let linked = project.path("small/bin").join(name);
-            fs::write(
-                &linked,
-                format!("#!/bin/sh\nexec {}/{name} \"$@\"\n", project.bin.display()),
-            )
-            .unwrap();
-            fs::set_permissions(&linked, fs::Permissions::from_mode(0o755)).unwrap();
+            let body = format!("exec {}/{name} \"$@\"", project.bin.display());
+            project.script(format!("small/bin/{name}"), &body);
         }
         let small = project.path("small/bin");
         symlink(small.join("clang"), small.join(format!("clang-{release}"))).unwrap();
@@ -919,15 +855,9 @@ fn links_spirv_for_sycl_and_wraps_it_for_openmp() {
     let module = b"\x03\x02\x23\x07abcdefghijklm";
     fs::write(project.path("module"), module).unwrap();
     let copy = "while [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done";
-    let stand_in = project.path("small/spirv-link");
-    fs::create_dir(project.path("small")).unwrap();
     let module = project.path("module");
-    fs::write(
-        &stand_in,
-        format!("#!/bin/sh\n{copy}\ncp {} \"$out\"\n", module.display()),
-    )
-    .unwrap();
-    fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755)).unwrap();
+    let body = format!("{copy}\ncp {} \"$out\"", module.display());
+    project.script("small/spirv-link", &body);
     project.embed("i.o", &["file=k.bc,kind=openmp,triple=spirv64-intel,arch="]);
     for name in ["clang-linker-wrapper", "offload-ld"] {
         // What clang's linker for SYCL makes is offload binaries.
@@ -1159,12 +1089,7 @@ fn with_clang(body: &str) -> Option<Project> {
     let clang = project.path("bin/clang");
     let real = project.bin.join("clang").display().to_string();
     fs::remove_file(&clang).unwrap();
-    fs::write(
-        &clang,
-        format!("#!/bin/sh\n{}\n", body.replace("REAL", &real)),
-    )
-    .unwrap();
-    fs::set_permissions(&clang, fs::Permissions::from_mode(0o755)).unwrap();
+    project.script(&clang, &body.replace("REAL", &real));
     Some(project)
 }
 
@@ -1182,8 +1107,7 @@ fn gives_device_compilers_no_variables_of_host_compilers() {
         "COLLECT_LTO_WRAPPER",
     ];
     // `env` of the host linker, which is given them all.
-    project.write("linker", "#!/bin/sh\nenv > host\n");
-    fs::set_permissions(project.path("linker"), fs::Permissions::from_mode(0o755)).unwrap();
+    project.script("linker", "env > host");
     let libraries = "/opt/lib:/rust/lib/rustlib/x86_64-unknown-linux-gnu/lib";
     let status = project
         .command(project.path("bin/clang-linker-wrapper"))

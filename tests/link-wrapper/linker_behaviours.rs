@@ -6,12 +6,12 @@
 
 use crate::support;
 
-use crate::support::folder::Folder;
+use super::release_folder::ReleaseFolder;
 
 use std::fs;
 use std::ops::Deref;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use support::{program, run, tool};
@@ -76,60 +76,23 @@ const AMD: &str = "amdgcn-amd-amdhsa";
 const NVIDIA: &str = "nvptx64-nvidia-cuda";
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
-/// A folder with the tools of a release, and ours under its name.
-struct Place {
-    folder: Folder,
-    release: &'static str,
-    bin: PathBuf,
-}
+/// A folder with the tools of a release, and ours.
+struct Place(ReleaseFolder);
 
 impl Deref for Place {
-    type Target = Folder;
+    type Target = ReleaseFolder;
 
-    fn deref(&self) -> &Folder {
-        &self.folder
+    fn deref(&self) -> &ReleaseFolder {
+        &self.0
     }
 }
 
 impl Place {
-    fn new(release: &'static str) -> Option<Self> {
-        let wrapper = tool(&format!("llvm{release}"), &["clang-linker-wrapper"])?;
-        let bin = wrapper.parent()?.to_owned();
-        let folder = Folder::new();
-        for name in ["tmp", "bin", "cuda/bin"] {
-            fs::create_dir_all(folder.path(name)).unwrap();
-        }
-        let place = Self {
-            folder,
-            release,
-            bin,
-        };
-        let ours = env!("CARGO_BIN_EXE_offload-link");
-        symlink(ours, place.path("bin/clang-linker-wrapper")).unwrap();
-        symlink(place.bin.join("clang"), place.path("bin/clang")).unwrap();
-        for name in ["ptxas", "nvlink", "fatbinary"] {
-            place.script(format!("cuda/bin/{name}"), "exit 1");
-        }
-        place.write("host.c", "int main(void) { return 0; }\n");
+    fn new(release: u32) -> Option<Self> {
+        let place = Self(ReleaseFolder::new(release)?);
         place.write("code.c", "int code(void) { return 0; }\n");
         run(place.llvm("clang").args(["-c", "code.c"]));
         Some(place)
-    }
-
-    fn command(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = Command::new(program.as_ref());
-        command
-            .current_dir(self.root())
-            .env("TMPDIR", self.path("tmp"))
-            .env("OFFLOAD_LLVM", self.release)
-            .env_remove("OFFLOAD_LINK_REPORT")
-            .env_remove("OFFLOAD_LINK_ACTIVE")
-            .env_remove("CUDA_PATH");
-        command
-    }
-
-    fn llvm(&self, name: &str) -> Command {
-        self.command(self.bin.join(name))
     }
 
     fn theirs(&self) -> Command {
@@ -142,27 +105,12 @@ impl Place {
 
     /// A file with images, each given as for `--image=` of the packager; `file=code.o` where none is.
     fn pack(&self, name: &str, images: &[String]) {
-        let packager = match self.release {
-            "19" => "clang-offload-packager",
-            _ => "llvm-offload-binary",
-        };
-        let images = images.iter().map(|image| match image.contains("file=") {
-            true => format!("--image={image}"),
-            false => format!("--image=file=code.o,{image}"),
-        });
-        run(self.llvm(packager).args(["-o", name]).args(images));
+        self.0.pack(name, &with_files(images));
     }
 
     /// A host object with images.
     fn embed_as(&self, name: &str, images: &[String], how: &[&str]) {
-        self.pack("images.bin", images);
-        let embed = [
-            "-Xclang",
-            "-fembed-offload-object=images.bin",
-            "-c",
-            "host.c",
-        ];
-        run(self.llvm("clang").args(embed).args(how).args(["-o", name]));
+        self.0.embed(name, &with_files(images), how);
     }
 
     fn embed(&self, name: &str, images: &[String]) {
@@ -197,6 +145,14 @@ impl Place {
         assert_eq!(found, expected, "{args:?}");
         found
     }
+}
+
+fn with_files(images: &[String]) -> Vec<String> {
+    let with_file = |image: &String| match image.contains("file=") {
+        true => image.clone(),
+        false => format!("file=code.o,{image}"),
+    };
+    images.iter().map(with_file).collect()
 }
 
 fn image(kind: &str, triple: &str, arch: &str) -> String {
@@ -283,7 +239,7 @@ fn starting<'a>(plan: &'a [String], program: &str) -> Vec<&'a str> {
 
 #[test]
 fn links_two_images_of_one_target_together_in_bitcode_too() {
-    for release in crate::support::share(["22", "19"], 1, 2) {
+    for release in crate::support::share([22, 19], 1, 2) {
         let Some(place) = Place::new(release) else {
             return;
         };
@@ -308,7 +264,7 @@ fn links_two_images_of_one_target_together_in_bitcode_too() {
 
 #[test]
 fn passes_letters_on_and_keeps_options_of_llvm() {
-    let Some(place) = Place::new("22") else {
+    let Some(place) = Place::new(22) else {
         return;
     };
     let line = [
@@ -328,7 +284,7 @@ fn passes_letters_on_and_keeps_options_of_llvm() {
 
 #[test]
 fn gives_llvms_options_to_device_links_in_the_order_of_the_line() {
-    let Some(place) = Place::new("22") else {
+    let Some(place) = Place::new(22) else {
         return;
     };
     place.embed("a.o", &[image("openmp", AMD, "gfx90a")]);
@@ -352,7 +308,7 @@ fn gives_llvms_options_to_device_links_in_the_order_of_the_line() {
 
 #[test]
 fn takes_of_an_archive_what_an_object_has() {
-    let Some(place) = Place::new("22") else {
+    let Some(place) = Place::new(22) else {
         return;
     };
     place.embed("a.o", &[image("openmp", NVIDIA, "sm_70")]);
@@ -388,8 +344,8 @@ fn takes_of_an_archive_what_an_object_has() {
 #[test]
 fn links_a_target_once_for_all_kinds_and_registers_them_in_order() {
     for (release, with_arch) in [
-        ("22", "--image3=kind=elf,sm=70,file="),
-        ("19", "--image=profile=sm_70,file="),
+        (22, "--image3=kind=elf,sm=70,file="),
+        (19, "--image=profile=sm_70,file="),
     ] {
         let Some(place) = Place::new(release) else {
             return;
@@ -416,7 +372,7 @@ fn links_a_target_once_for_all_kinds_and_registers_them_in_order() {
 
 #[test]
 fn bundles_once_with_any_number_of_jobs() {
-    let Some(place) = Place::new("22") else {
+    let Some(place) = Place::new(22) else {
         return;
     };
     let archs = ["sm_80", "sm_75", "sm_70", "sm_52"];
@@ -434,8 +390,8 @@ fn bundles_once_with_any_number_of_jobs() {
 #[test]
 fn bundles_hip_beside_openmp_of_the_same_processor() {
     for (release, host) in [
-        ("22", "host-x86_64-unknown-linux-gnu"),
-        ("19", "host-x86_64-unknown-linux"),
+        (22, "host-x86_64-unknown-linux-gnu"),
+        (19, "host-x86_64-unknown-linux"),
     ] {
         let Some(place) = Place::new(release) else {
             return;
@@ -469,7 +425,7 @@ fn bundles_hip_beside_openmp_of_the_same_processor() {
 
 #[test]
 fn goes_on_with_an_option_that_was_removed() {
-    let Some(place) = Place::new("22") else {
+    let Some(place) = Place::new(22) else {
         return;
     };
     place.embed("a.o", &[image("openmp", AMD, "gfx908")]);
@@ -492,7 +448,7 @@ fn goes_on_with_an_option_that_was_removed() {
 
 #[test]
 fn follows_the_command_lines_of_windows() {
-    let Some(place) = Place::new("22") else {
+    let Some(place) = Place::new(22) else {
         return;
     };
     let windows = ["--target=x86_64-pc-windows-msvc"];
@@ -538,7 +494,7 @@ fn follows_the_command_lines_of_windows() {
 
 #[test]
 fn gives_a_member_to_every_target_that_it_serves() {
-    let Some(place) = Place::new("22") else {
+    let Some(place) = Place::new(22) else {
         return;
     };
     place.embed("on.o", &[image("openmp", AMD, "gfx90a:xnack+")]);
@@ -574,7 +530,7 @@ fn gives_a_member_to_every_target_that_it_serves() {
 
 #[test]
 fn keeps_targets_apart_as_the_main_branch_does() {
-    let Some(place) = Place::new("22") else {
+    let Some(place) = Place::new(22) else {
         return;
     };
     let archs = [
@@ -621,7 +577,7 @@ fn keeps_targets_apart_as_the_main_branch_does() {
 
 #[test]
 fn plans_relocatable_links_of_every_kind() {
-    for release in crate::support::share(["22", "19"], 0, 2) {
+    for release in crate::support::share([22, 19], 0, 2) {
         let Some(place) = Place::new(release) else {
             return;
         };
@@ -655,7 +611,7 @@ fn plans_relocatable_links_of_every_kind() {
 
 #[test]
 fn links_nothing_when_the_image_is_given() {
-    let Some(place) = Place::new("22") else {
+    let Some(place) = Place::new(22) else {
         return;
     };
     place.embed("a.o", &[image("openmp", AMD, "gfx90a")]);
@@ -716,7 +672,7 @@ fn inputs(plan: &[String]) -> Vec<Vec<String>> {
 
 #[test]
 fn takes_the_members_that_llvm_19_takes() {
-    let Some(place) = Place::new("19") else {
+    let Some(place) = Place::new(19) else {
         return;
     };
     let sources = [
@@ -832,7 +788,7 @@ fn takes_the_members_that_llvm_19_takes() {
 /// Of an archive that is named twice, with a member that uses a symbol which the object defines.
 #[test]
 fn reports_the_members_that_llvm_19_leaves_out() {
-    let Some(place) = Place::new("19") else {
+    let Some(place) = Place::new(19) else {
         return;
     };
     let protected = "__attribute__((visibility(\"protected\")))";
@@ -911,7 +867,7 @@ fn reports_the_members_that_llvm_19_leaves_out() {
 
 #[test]
 fn writes_the_bundle_alone() {
-    let Some(place) = Place::new("22") else {
+    let Some(place) = Place::new(22) else {
         return;
     };
     place.write(
@@ -1016,7 +972,7 @@ fn writes_the_bundle_alone() {
 
 #[test]
 fn reads_compressed_offload_binaries() {
-    let Some(place) = Place::new("22") else {
+    let Some(place) = Place::new(22) else {
         return;
     };
     let images = [image("openmp", AMD, "gfx90a"), image("hip", AMD, "gfx90a")];
@@ -1054,7 +1010,7 @@ fn reads_compressed_offload_binaries() {
 
 #[test]
 fn finds_tools_beside_the_link_when_told() {
-    let Some(place) = Place::new("22") else {
+    let Some(place) = Place::new(22) else {
         return;
     };
     // Copies, as the real file may not have a clang beside it.
@@ -1089,7 +1045,7 @@ fn finds_tools_beside_the_link_when_told() {
 /// With the files that `--save-temps` keeps; what registers is one of them.
 #[test]
 fn shows_commands_that_make_the_same_program_again() {
-    let Some(place) = Place::new("22") else {
+    let Some(place) = Place::new(22) else {
         return;
     };
     place.write(
@@ -1111,11 +1067,6 @@ fn shows_commands_that_make_the_same_program_again() {
         format!("file=k.o,{}", image("hip", AMD, "gfx90a")),
     ];
     place.embed_as("with space.o", &images, &["-fPIC"]);
-    symlink(
-        place.path("bin/clang-linker-wrapper"),
-        place.path("bin/offload-ld"),
-    )
-    .unwrap();
     let path = std::env::var_os("PATH").unwrap();
     let ours = Path::new(env!("CARGO_BIN_EXE_offload-bundler"))
         .parent()

@@ -32,5 +32,6 @@ mod linker_workspace;
 mod linker_wrapper;
 mod loaded_members;
 mod offload_wrapper;
+mod release_folder;
 mod replace;
 mod rustc_links;
