@@ -3,6 +3,7 @@
 use crate::support::bad_archives;
 
 use crate::support::folder::Folder;
+use crate::support::shim_clang::OBJECT;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 
@@ -11,7 +12,6 @@ use bad_archives::{archive, bundle};
 const LINKER: &str = env!("CARGO_BIN_EXE_offload-link");
 const PACKAGER: &str = env!("CARGO_BIN_EXE_offload-packager");
 const CARGO_OFFLOAD: &str = env!("CARGO_BIN_EXE_cargo-offload");
-const OBJECT: &[u8] = include_bytes!("../golden/22.1.8/elf64le.o");
 
 /// Sets the title of a window.
 const TITLE: &str = "\u{1b}]0;a\u{7}";

@@ -1,7 +1,9 @@
 //! Archives of bundles that are larger than what may be in memory: how much of them is read, and what becomes of a link
 //! when one of them changes. They are files with holes, so that they cost neither disk nor time.
 
+use crate::linker::text;
 use crate::support::folder::Folder;
+use crate::support::shim_clang::{self, OBJECT};
 
 use std::fs::{self, File};
 use std::io::{Cursor, Read, Seek, SeekFrom, Write};
@@ -24,8 +26,7 @@ use offload_formats::names::{ImageKind, LlvmRelease, OffloadKind};
 pub(super) const WRAPPER: &str = env!("CARGO_BIN_EXE_offload-link");
 pub(super) const BUNDLER: &str = env!("CARGO_BIN_EXE_offload-bundler");
 const NAMES: [&str; 2] = ["offload-ld", "clang-linker-wrapper"];
-/// What device linkers make of it: an ELF file of the machine, with the flags of the processor.
-pub(super) const OBJECT: &[u8] = include_bytes!("../golden/22.1.8/elf64le.o");
+/// Processors, and the flags of their images.
 const FLAGS: [(&str, u32); 2] = [("gfx906", 0x2f), ("gfx90a", 0x3f)];
 
 pub(super) const MIB: u64 = 1 << 20;
@@ -110,28 +111,17 @@ impl Place {
         for folder in ["bin", "tmp"] {
             fs::create_dir(place.path(folder)).unwrap();
         }
-        place.write("bin/ld.lld", b"");
         for name in NAMES {
             symlink(WRAPPER, place.path("bin").join(name)).unwrap();
         }
-        let clang = format!(
-            "for a; do case $a in -mcpu=*) cpu=${{a#-mcpu=}};; esac; [ \"$last\" = -o ] && o=$a; last=$a; done
-{clang}
-cp \"image-$cpu\" \"$o\""
-        );
-        place.script("bin/clang", &clang);
+        shim_clang::put(&place, &format!("{clang}\n{}", shim_clang::COPY));
         // What packs images under LLVM's name.
         symlink(BUNDLER, place.path("bin/clang-offload-bundler")).unwrap();
         place.script(
             "ld",
             "cat /proc/$PPID/status /proc/$PPID/io > seen; echo program > output",
         );
-        for (name, flags) in FLAGS {
-            let mut image = OBJECT.to_vec();
-            image[0x12] = 224;
-            image[0x30..0x34].copy_from_slice(&flags.to_le_bytes());
-            place.write(format!("image-{name}"), &image);
-        }
+        shim_clang::put_images(&place, &FLAGS);
         let images = FLAGS.map(|(name, _)| (name, &b"\0program"[..]));
         place.write("program.bc", bundled(&images));
         place
@@ -169,10 +159,6 @@ cp \"image-$cpu\" \"$o\""
         let number = line.unwrap().trim_start_matches([':', ' ', '\t']);
         number.split(' ').next().unwrap().parse().unwrap()
     }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 const MEMBERS: u64 = 4096;
@@ -590,9 +576,7 @@ fn unpacks_more_than_it_has_memory_for() {
 #[test]
 fn links_more_than_it_has_memory_for() {
     let place = Place::new("");
-    let mut start = OBJECT.to_vec();
-    start[0x12] = 224;
-    start[0x30..0x34].copy_from_slice(&FLAGS[0].1.to_le_bytes());
+    let start = shim_clang::amd_image(FLAGS[0].1);
     place.write("bomb.bc", bundle_bomb(&start));
     let link = place.path("bin/offload-ld");
     let args = ["--linker-path=./ld", "-o", "output", "bomb.bc"];
@@ -669,9 +653,7 @@ fn refuses_bundles_that_claim_more_than_the_limit() {
 #[test]
 fn refuses_offload_binaries_that_inflate_to_more_than_the_limit() {
     let place = Place::new("");
-    let mut image = OBJECT.to_vec();
-    image[0x12] = 224;
-    image[0x30..0x34].copy_from_slice(&FLAGS[0].1.to_le_bytes());
+    let image = shim_clang::amd_image(FLAGS[0].1);
     let written = NewBinaryEntry {
         image_kind: ImageKind::OBJECT,
         offload_kind: OffloadKind::HIP,
@@ -749,9 +731,7 @@ fn refuses_offload_binaries_that_inflate_to_more_than_the_limit() {
 #[test]
 fn refuses_links_that_decompress_more_than_the_limit() {
     let place = Place::new("");
-    let mut start = OBJECT.to_vec();
-    start[0x12] = 224;
-    start[0x30..0x34].copy_from_slice(&FLAGS[0].1.to_le_bytes());
+    let mut start = shim_clang::amd_image(FLAGS[0].1);
     // More than stays in memory.
     start.resize(65 << 20, 0);
     let bytes = bundled(&[("gfx906", &start)]);

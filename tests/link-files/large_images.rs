@@ -8,7 +8,8 @@ use std::process::{Command, Output};
 
 use crate::support;
 
-use super::large_archives::{BUNDLER, MIB, OBJECT, Place, WRAPPER, errors, id};
+use super::large_archives::{BUNDLER, MIB, Place, WRAPPER, errors, id};
+use crate::support::shim_clang::OBJECT;
 use offload_formats::container::elf::Elf;
 use offload_formats::format::bundle::BundleLayout;
 use offload_formats::format::bytes::{ReadAt, ReadCache};

@@ -5,7 +5,9 @@
 
 #![cfg(target_os = "linux")]
 
+use crate::linker::text;
 use crate::support::folder::Folder;
+use crate::support::shim_clang;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Deref;
@@ -17,11 +19,6 @@ const LINKER: &str = env!("CARGO_BIN_EXE_offload-link");
 const BUNDLER: &str = env!("CARGO_BIN_EXE_offload-bundler");
 const PACKAGER: &str = env!("CARGO_BIN_EXE_offload-packager");
 const CARGO_OFFLOAD: &str = env!("CARGO_BIN_EXE_cargo-offload");
-
-/// An ELF file, of which AMD's are made here.
-const OBJECT: &[u8] = include_bytes!("../golden/22.1.8/elf64le.o");
-/// Images for gfx906 and `gfx90a:sramecc+:xnack-`.
-const BUNDLE: &[u8] = include_bytes!("../golden/22.1.8/three-images.bundle");
 
 /// `EIO`, `EMFILE`, `ENOMEM`, `EACCES`.
 const ERRORS: [i32; 4] = [5, 24, 12, 13];
@@ -162,35 +159,22 @@ impl Place {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 /// A place for links: its device linker makes AMD's images, its host linker puts together what registers them.
 fn linker() -> (Place, PathBuf) {
     let place = Place::new();
-    place.write("bin/ld.lld", "");
     symlink(LINKER, place.path("bin/offload-ld")).unwrap();
-    let arguments = "for a; do case $a in -mcpu=*) cpu=${a#-mcpu=};; esac; [ \"$last\" = -o ] && o=$a; last=$a; done";
-    place.script(
-        "bin/clang",
-        &format!("{arguments}\ncp \"image-$cpu\" \"$o\""),
-    );
+    shim_clang::put(&place, shim_clang::COPY);
     place.script(
         "ld",
         "cat $(printf '%s\\n' \"$@\" | grep wrapper.o) /dev/null > in/out/program",
     );
-    for (name, flags) in [
-        ("gfx906", 0x2fu32),
+    let images = [
+        ("gfx906", 0x2f),
         ("gfx90a:sramecc+:xnack-", 0xe3f),
         ("gfx90a", 0x53f),
-    ] {
-        let mut image = OBJECT.to_vec();
-        image[0x12] = 224;
-        image[0x30..0x34].copy_from_slice(&flags.to_le_bytes());
-        place.write(format!("image-{name}"), &image);
-    }
-    place.write("in/bundle.bc", bundle());
+    ];
+    shim_clang::put_images(&place, &images);
+    place.write("in/bundle.bc", shim_clang::bundle());
     let image = "--image=file=image-gfx90a,triple=amdgcn-amd-amdhsa,arch=gfx90a,kind=openmp";
     place.run(PACKAGER, &["-o", "in/image.bin", image]);
     place.write(
@@ -206,16 +190,6 @@ fn linker() -> (Place, PathBuf) {
     place.run("cc", &["-c", "main.c", "-o", "in/main.o"]);
     let tool = place.path("bin/offload-ld");
     (place, tool)
-}
-
-/// Without a part for the host, with images that are no text.
-fn bundle() -> Vec<u8> {
-    let mut bundle = BUNDLE.to_vec();
-    bundle[0x28..0x30].fill(0);
-    for start in [216, 241] {
-        bundle[start] = 0;
-    }
-    bundle
 }
 
 fn check_link(place: &Place, tool: &Path, inputs: &[&str]) {

@@ -2,17 +2,14 @@
 
 #![cfg(target_os = "linux")]
 
+use crate::linker::text;
 use crate::support::folder::Folder;
+use crate::support::shim_clang::{OBJECT, bundle};
 use std::fs;
 use std::ops::Deref;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-
-/// An object with images for sm_70 and gfx90a.
-const OBJECT: &[u8] = include_bytes!("../golden/22.1.8/elf64le.o");
-/// A bundle with images for gfx906 and `gfx90a:sramecc+:xnack-`.
-const BUNDLE: &[u8] = include_bytes!("../golden/22.1.8/three-images.bundle");
 
 const TOOLS: [(&str, &str); 4] = [
     ("offload-link", env!("CARGO_BIN_EXE_offload-link")),
@@ -95,10 +92,6 @@ impl Place {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 /// Writes an archive as `ar rcT` does: only the header of each member.
 fn thin(members: &[(&str, u64)]) -> Vec<u8> {
     let mut bytes = b"!<thin>\n".to_vec();
@@ -108,15 +101,6 @@ fn thin(members: &[(&str, u64)]) -> Vec<u8> {
         bytes.extend(line.into_bytes());
     }
     bytes
-}
-
-/// Without a part for the host, with images that are no text.
-fn bundle() -> Vec<u8> {
-    let mut bundle = BUNDLE.to_vec();
-    bundle[0x28..0x30].fill(0);
-    bundle[216] = 0;
-    bundle[241] = 0;
-    bundle
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! The linker wrapper among programs that fail, lie or are not there.
 
+use crate::linker_support::text;
 use crate::support;
 
 use crate::support::folder::Folder;
+use crate::support::shim_clang;
 
 use std::fs;
 use std::ops::Deref;
@@ -12,9 +14,6 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const TOOL: &str = env!("CARGO_BIN_EXE_offload-link");
-const OBJECT: &[u8] = include_bytes!("../golden/22.1.8/elf64le.o");
-/// Images for gfx906 and `gfx90a:sramecc+:xnack-`.
-const BUNDLE: &[u8] = include_bytes!("../golden/22.1.8/three-images.bundle");
 /// Images for sm_70 and gfx90a.
 const BINARY: &[u8] = include_bytes!("../golden/22.1.8/two-images.offload-binary");
 
@@ -40,27 +39,14 @@ impl Place {
         for folder in ["bin", "tmp", "cuda"] {
             fs::create_dir(place.path(folder)).unwrap();
         }
-        // What our own way runs besides clang.
-        place.write("bin/ld.lld", "");
         for name in ["clang-linker-wrapper", "offload-ld"] {
             symlink(TOOL, place.path("bin").join(name)).unwrap();
         }
-        let arguments = "for a; do case $a in -mcpu=*) cpu=${a#-mcpu=};; esac; [ \"$last\" = -o ] && o=$a; last=$a; done";
-        place.script("bin/clang", &format!("{arguments}\n{clang}"));
+        shim_clang::put(&place, clang);
         place.script("ld", "echo linked >> ran; echo program > output");
-        let mut bundle = BUNDLE.to_vec();
-        bundle[0x28..0x30].fill(0); // nothing for the host: what is there is no object
-        for start in [216, 241] {
-            bundle[start] = 0; // text would be assembly
-        }
-        place.write("in.bc", bundle);
-        // What a device linker would make: an ELF file of the machine, with the flags (LLVM's AMDGPUUsage).
-        for (name, flags) in [("gfx906", 0x2fu32), ("gfx90a:sramecc+:xnack-", 0xe3f)] {
-            let mut image = OBJECT.to_vec();
-            image[0x12] = 224;
-            image[0x30..0x34].copy_from_slice(&flags.to_le_bytes());
-            place.write(format!("image-{name}"), &image);
-        }
+        place.write("in.bc", shim_clang::bundle());
+        let images = [("gfx906", 0x2f), ("gfx90a:sramecc+:xnack-", 0xe3f)];
+        shim_clang::put_images(&place, &images);
         place
     }
 
@@ -113,17 +99,12 @@ impl Place {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 const NAMES: [&str; 2] = ["clang-linker-wrapper", "offload-ld"];
-const RIGHT: &str = "cp \"image-$cpu\" \"$o\"";
 
 #[test]
 fn takes_what_a_device_compiler_makes_for_the_target() {
     for name in NAMES {
-        let place = Place::new(RIGHT);
+        let place = Place::new(shim_clang::COPY);
         let output = place.link(name, &["in.bc"]);
         assert!(output.status.success(), "{name}: {}", text(&output.stderr));
         assert_eq!(fs::read(place.path("output")).unwrap(), b"program\n");
@@ -168,7 +149,7 @@ fn host_id(place: &Place, args: &[&str]) -> String {
 
 #[test]
 fn has_the_rules_of_the_clang_that_starts_it_from_any_folder() {
-    let place = Place::new(RIGHT);
+    let place = Place::new(shim_clang::COPY);
     // The second of the two offload binaries, for gfx90a.
     place.write("hip.bin", &BINARY[0x98..]);
     let images = ".section .llvm.offloading,\"e\",@0x6fff4c0b\n.incbin \"hip.bin\"\n";
@@ -243,7 +224,7 @@ fn refuses_what_is_no_image_for_the_target() {
     ] {
         for name in NAMES {
             let place = Place::new(clang);
-            place.write("bin/x86", OBJECT);
+            place.write("bin/x86", shim_clang::OBJECT);
             let error = place.error(name, &["in.bc"]);
             let start = format!("{amd}{problem}");
             assert!(error.contains(&start), "{name}: {clang}: {error}");
@@ -268,7 +249,7 @@ fn says_which_program_is_missing_and_how_to_get_it() {
     let hint = "install NVIDIA's compilers (Debian's non-free, Ubuntu: `apt install nvidia-cuda-toolkit`; Fedora, of NVIDIA's \
                 repository: `dnf install cuda-toolkit`; Arch: `pacman -S cuda`; conda-forge: `conda install cuda-nvcc`; \
                 PyPI: `pip install nvidia-cuda-nvcc`; PyPI, CUDA 12: `pip install nvidia-cuda-nvcc-cu12`), and set CUDA_PATH to its root";
-    let place = Place::new(RIGHT);
+    let place = Place::new(shim_clang::COPY);
     // The first of the two offload binaries, for sm_70.
     let mut cuda = BINARY.to_vec();
     cuda.truncate(0x98);
@@ -329,7 +310,7 @@ fn leaves_the_old_output_when_no_new_one_comes() {
         assert_eq!(output.status.code(), Some(1));
         assert_eq!(fs::read(place.path("output")).unwrap(), b"old");
         place.script("bin/clang", "echo garbage > output");
-        let place = Place::new(RIGHT);
+        let place = Place::new(shim_clang::COPY);
         fs::create_dir(place.path("output")).unwrap();
         let output = place.link(name, &["--emit-fatbin-only", "in.bc"]);
         let said = text(&output.stderr);
@@ -344,7 +325,7 @@ fn leaves_the_old_output_when_no_new_one_comes() {
 
 #[test]
 fn reads_response_files_that_are_none_or_their_own() {
-    let place = Place::new(RIGHT);
+    let place = Place::new(shim_clang::COPY);
     place.script("ld", "printf '%s\\n' \"$@\" > ran");
     for name in NAMES {
         for (file, content) in [("own", "a @own"), ("one", "@two"), ("two", "-x @one @one")] {
@@ -374,7 +355,7 @@ fn reads_response_files_that_are_none_or_their_own() {
 
 #[test]
 fn links_twice_at_once_and_keeps_the_steps_of_both() {
-    let place = Place::new(RIGHT);
+    let place = Place::new(shim_clang::COPY);
     place.script(
         "ld",
         "while [ \"$1\" != -o ]; do shift; done; echo program > \"$2\"",

@@ -20,6 +20,7 @@ pub mod folder;
 pub mod gpu_driver;
 pub mod launches;
 pub mod package;
+pub mod shim_clang;
 pub mod sysroots;
 pub mod tool_folder;
 pub mod wine;
