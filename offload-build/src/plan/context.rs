@@ -9,6 +9,7 @@ use crate::steps::task::finish::Finish;
 use crate::steps::task::{SymbolHints, Task};
 use offload_build_core::compile::architectures::{self, ARCHITECTURES};
 use offload_build_core::compile::clang::{self, Clang, Compile, Part};
+use offload_build_core::compile::host::{self, HostRegistration};
 use offload_build_core::declare::family::Family;
 use offload_build_core::declare::language::{ImageSources, Language};
 use offload_build_core::declare::module::{Flags, Module, Target};
@@ -178,6 +179,25 @@ impl Context<'_> {
             hints: compile_hints::of(module, self.compiler.family),
             ..self.task(output)
         }
+    }
+
+    /// Compiles a source for the host, with code that launches its kernels.
+    pub(crate) fn compile_host(
+        &self,
+        module: &Module,
+        source: &Path,
+        registrar: HostRegistration<'_>,
+        output: &Path,
+    ) -> Task {
+        let side = Side::Host("the host");
+        self.compile(module, source, side, output, &|clang, compile| {
+            let (sdk, rocm) = (self.compiler.sdk.as_deref(), self.compiler.rocm());
+            match module.language {
+                Language::Hip => host::hip_host(clang, rocm, registrar, compile),
+                Language::Cuda => host::cuda_host(clang, sdk, registrar, compile),
+                _ => clang.host_object(compile),
+            }
+        })
     }
 
     /// Returns a task that makes `output` of nothing yet.

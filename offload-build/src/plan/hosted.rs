@@ -8,7 +8,7 @@ use crate::plan::stages::{Plan, keyed, step};
 use crate::steps::host_objects::own::{Own, Symbols};
 use crate::steps::images::Images;
 use crate::steps::register::Registration;
-use offload_build_core::compile::host::{self, HostRegistration};
+use offload_build_core::compile::host::HostRegistration;
 use offload_build_core::declare::language::Language;
 use offload_build_core::declare::module::{Module, Target};
 use offload_build_core::error::Error;
@@ -24,20 +24,10 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     for source in &module.sources {
         let stem = context::stem(context.root, source);
         let output = folder.join("host").join(&stem).with_extension("o");
-        compiles.push(step(context.compile(
-            module,
-            source,
-            context::Side::Host("the host"),
-            &output,
-            &|clang, compile| {
-                let (sdk, rocm) = (context.compiler.sdk.as_deref(), context.compiler.rocm());
-                match module.language {
-                    Language::Hip => host::hip_host(clang, rocm, HostRegistration::Other, compile),
-                    Language::Cuda => host::cuda_host(clang, sdk, HostRegistration::Other, compile),
-                    _ => clang.host_object(compile),
-                }
-            },
-        )));
+        let registrar = HostRegistration::Other;
+        compiles.push(step(
+            context.compile_host(module, source, registrar, &output),
+        ));
         units.push(Unit {
             stem: stem.trim_end_matches('.').to_owned(),
             host: output,

@@ -9,8 +9,7 @@ use crate::steps::host_objects::own::{Own, Symbols};
 use crate::steps::images::{Images, PartImages};
 use crate::steps::pack::ContainerFile;
 use crate::steps::task::Task;
-use offload_build_core::compile::host::{self, HostRegistration};
-use offload_build_core::declare::language::Language;
+use offload_build_core::compile::host::HostRegistration;
 use offload_build_core::declare::module::{Module, Target};
 use offload_build_core::error::Error;
 use offload_build_core::process::launcher::Start;
@@ -97,15 +96,8 @@ fn host_compile(
     images: &Path,
     output: &Path,
 ) -> Task {
-    let side = context::Side::Host("the host");
-    let mut task = context.compile(module, source, side, output, &|clang, compile| {
-        let (sdk, rocm) = (context.compiler.sdk.as_deref(), context.compiler.rocm());
-        let registrar = HostRegistration::Itself(images);
-        match module.language {
-            Language::Hip => host::hip_host(clang, rocm, registrar, compile),
-            _ => host::cuda_host(clang, sdk, registrar, compile),
-        }
-    });
+    let registrar = HostRegistration::Itself(images);
+    let mut task = context.compile_host(module, source, registrar, output);
     task.inputs.push(images.to_owned());
     if task.start != Start::Plain {
         task.start = Start::Here("the compiler reads images, and no cache knows that");
