@@ -1,12 +1,13 @@
 //! `cargo offload compress` and `decompress`, beside LLVM's bundler and NVIDIA's `cuobjdump`, and programs that print what
 //! they register.
 
+use crate::commands::{cargo_offload, done};
 use crate::prune::{CUDA_RUNTIME, cc, extracted, printed, size};
 use crate::support::folder::Folder;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_formats::format::bundle::{self, BundleImage};
@@ -59,18 +60,6 @@ fn folder() -> Folder {
     let plain = bundle::to_bytes(&images, NonZeroU64::new(4096).unwrap()).unwrap();
     folder.write("plain", plain);
     folder
-}
-
-fn cargo_offload(folder: &Folder, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
-    command.arg("offload").args(arguments);
-    command.current_dir(folder.root()).output().unwrap()
-}
-
-fn done(folder: &Folder, arguments: &[&str]) -> String {
-    let output = cargo_offload(folder, arguments);
-    assert!(output.status.success(), "{arguments:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
 }
 
 fn read(folder: &Folder, name: &str) -> Vec<u8> {

@@ -1,5 +1,6 @@
 //! `cargo offload extract` beside `cuobjdump`, and on bundles with known images.
 
+use crate::commands::{cargo_offload, done};
 use crate::support::folder::Folder;
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
@@ -13,15 +14,11 @@ use offload_formats::format::compressed_bundle;
 use crate::support;
 
 fn extract(folder: &Folder, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
-    command.args(["offload", "extract"]).args(arguments);
-    command.current_dir(folder.root()).output().unwrap()
+    cargo_offload(folder, &[&["extract"], arguments].concat())
 }
 
 fn extracted(folder: &Folder, arguments: &[&str]) -> Vec<String> {
-    let output = extract(folder, arguments);
-    assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = done(folder, &[&["extract"], arguments].concat());
     text.lines().map(str::to_owned).collect()
 }
 

@@ -11,6 +11,7 @@ mod build_script_command;
 mod cargo_offload;
 mod cmake;
 mod command_line;
+mod commands;
 mod compress;
 mod console_blocks;
 mod cross_builds;

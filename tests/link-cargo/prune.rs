@@ -1,5 +1,6 @@
 //! `cargo offload prune`: programs that print their own registered images, before and after.
 
+use crate::commands::{cargo_offload, done};
 use crate::support::folder::Folder;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -89,15 +90,11 @@ pub(crate) fn folder() -> Folder {
 }
 
 pub(crate) fn prune(folder: &Folder, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
-    command.args(["offload", "prune"]).args(arguments);
-    command.current_dir(folder.root()).output().unwrap()
+    cargo_offload(folder, &[&["prune"], arguments].concat())
 }
 
 pub(crate) fn pruned(folder: &Folder, arguments: &[&str]) -> String {
-    let output = prune(folder, arguments);
-    assert!(output.status.success(), "{arguments:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
+    done(folder, &[&["prune"], arguments].concat())
 }
 
 pub(crate) fn cc(folder: &Folder, compiler: &Path, arguments: &[&str]) {

@@ -1,6 +1,7 @@
 //! `cargo offload prune` of objects, archives, offload binaries and folders: programs linked from the pruned files print
 //! the kept images as before.
 
+use crate::commands::cargo_offload;
 use crate::support::folder::Folder;
 use std::fs::File;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -173,9 +174,7 @@ fn finds_and_prunes_the_images_of_a_library_in_an_rlib() {
     rustc(&[&library[..], &["-lstatic:+whole-archive=k"]].concat());
     let name = "libimages.rlib";
     let offload = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
-        command.arg("offload").args(arguments);
-        let output = command.current_dir(folder.root()).output().unwrap();
+        let output = cargo_offload(&folder, arguments);
         String::from_utf8(output.stdout).unwrap()
     };
     let told = offload(&["inspect", name]);

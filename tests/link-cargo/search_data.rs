@@ -1,9 +1,8 @@
 //! `cargo offload inspect` and `extract` with `--search-data`: images that compilers made, between other data of programs.
 
-use std::process::Command;
-
 use serde_json::Value;
 
+use crate::commands::{cargo_offload, done};
 use crate::support::folder::Folder;
 use crate::support::{run, tool};
 
@@ -103,18 +102,9 @@ fn assembly(section: &str, files: &[(&str, &str)]) -> String {
     text
 }
 
-fn cargo_offload(folder: &Folder, args: &[&str]) -> Command {
-    let mut command = folder.command(env!("CARGO_BIN_EXE_cargo-offload"));
-    command.arg("offload").args(args);
-    command
-}
-
 /// Returns the containers of a file, as `inspect` lists them: format of the container, form of its first image.
 fn containers(folder: &Folder, args: &[&str]) -> Vec<(String, String)> {
-    let text = run(&mut cargo_offload(
-        folder,
-        &[&["inspect", "--json"], args].concat(),
-    ));
+    let text = done(folder, &[&["inspect", "--json"], args].concat());
     let inspected: Value = serde_json::from_str(&text).unwrap();
     let file = &inspected["files"][0];
     assert_eq!(file["problems"], Value::Array(Vec::new()));
@@ -172,13 +162,13 @@ fn finds_images_between_the_strings_of_programs() {
         let forms: Vec<_> = found.into_iter().map(|(_, form)| form).collect();
         assert_eq!(forms, expected, "{file}");
     }
-    let text = run(&mut cargo_offload(&folder, &["inspect", "program"]));
+    let text = done(&folder, &["inspect", "program"]);
     let hint = "program: no device images\n  hint: pass --search-data to search inside of data, such as `include_bytes!`; images that a program does not use are not \
                 linked\n";
     assert_eq!(text, hint);
     // Each image has the bytes that the compiler wrote.
     let extract = ["extract", "--search-data", "program", "--out", "images"];
-    let extracted = run(&mut cargo_offload(&folder, &extract));
+    let extracted = done(&folder, &extract);
     let alone = [
         "image.co",
         "image.ptx",
@@ -204,39 +194,31 @@ fn reads_the_kernels_and_sizes_of_images_between_strings() {
         .command(&clang)
         .args(["-c", "data.s", "-o", "data.o"]));
     let inspect = ["inspect", "--kernels", "--search-data", "data.o"];
-    let kernels = run(&mut cargo_offload(&folder, &inspect));
+    let kernels = done(&folder, &inspect);
     assert_eq!(
         kernels.matches("\n            scale\n").count(),
         2,
         "{kernels}"
     );
-    let sizes = run(&mut cargo_offload(
-        &folder,
-        &["size", "--json", "--search-data", "data.o"],
-    ));
+    let sizes = done(&folder, &["size", "--json", "--search-data", "data.o"]);
     let sizes: Value = serde_json::from_str(&sizes).unwrap();
     let total = files[..2]
         .iter()
         .map(|(name, _)| folder.read(name).len())
         .sum::<usize>();
     assert_eq!(sizes["device"], total, "{sizes}");
-    let findings = run(&mut cargo_offload(
-        &folder,
-        &["verify", "--search-data", "data.o"],
-    ));
+    let findings = done(&folder, &["verify", "--search-data", "data.o"]);
     assert!(
         findings.contains("2 device images, no findings"),
         "{findings}"
     );
     assert!(!findings.contains("hint"), "{findings}");
-    let findings = run(&mut cargo_offload(&folder, &["verify", "data.o"]));
+    let findings = done(&folder, &["verify", "data.o"]);
     assert!(
         findings.contains("0 device images, no findings\n  hint: pass --search-data "),
         "{findings}"
     );
-    let missing = cargo_offload(&folder, &["extract", "data.o"])
-        .output()
-        .unwrap();
+    let missing = cargo_offload(&folder, &["extract", "data.o"]);
     let text = String::from_utf8_lossy(&missing.stderr).into_owned();
     assert!(text.contains("pass --search-data"), "{text}");
 }

@@ -1,26 +1,15 @@
 //! `cargo offload size` and `diff` on bundles of known sizes.
 
+use crate::commands::{cargo_offload, done};
 use crate::support::folder::Folder;
 use std::num::NonZeroU64;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use offload_formats::format::bundle::{self, BundleImage};
 use offload_formats::format::compressed_bundle;
 use serde_json::Value;
 
 use crate::support::{self, program, tool};
-
-fn run(folder: &Folder, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
-    command.arg("offload").args(arguments).env("NO_COLOR", "1");
-    command.current_dir(folder.root()).output().unwrap()
-}
-
-fn printed(folder: &Folder, arguments: &[&str]) -> String {
-    let output = run(folder, arguments);
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
 
 /// A bundle whose headers have 200 bytes: 32, three times 24, and 96 of entry IDs.
 fn bundle(sizes: [usize; 3]) -> Vec<u8> {
@@ -49,7 +38,7 @@ fn folder(files: &[(&str, Vec<u8>)]) -> Folder {
 fn measures_targets_and_containers() {
     let folder = folder(&[("k.hipfb", bundle([4096, 2048, 1024]))]);
     assert_eq!(
-        printed(&folder, &["size", "k.hipfb"]),
+        done(&folder, &["size", "k.hipfb"]),
         "k.hipfb: 7.2 KiB, device code 7.2 KiB (100 %)\n\
         \x20 gfx1100        1 image  2.0 KiB  28 %\n\
         \x20 gfx1200        1 image  1.0 KiB  14 %\n\
@@ -57,8 +46,7 @@ fn measures_targets_and_containers() {
          keeping only gfx90a:xnack+ would save 3.0 KiB\n\
          7.0 KiB are in bundles that are not compressed\n"
     );
-    let json: Value =
-        serde_json::from_str(&printed(&folder, &["size", "--json", "k.hipfb"])).unwrap();
+    let json: Value = serde_json::from_str(&done(&folder, &["size", "--json", "k.hipfb"])).unwrap();
     assert_eq!(
         (&json["size"], &json["device"]),
         (&7368.into(), &7368.into())
@@ -72,14 +60,13 @@ fn shares_the_size_of_compressed_bundles() {
     let plain = bundle([4096, 2048, 2048]);
     let packed = compressed_bundle::compress(&plain, Default::default()).unwrap();
     let folder = folder(&[("k.hipfb", packed.clone())]);
-    let json: Value =
-        serde_json::from_str(&printed(&folder, &["size", "--json", "k.hipfb"])).unwrap();
+    let json: Value = serde_json::from_str(&done(&folder, &["size", "--json", "k.hipfb"])).unwrap();
     let images = &json["containers"][0]["images"];
     let all = packed.len() as u64;
     assert_eq!(images[0]["stored"].as_u64(), Some(all / 2));
     assert_eq!(images[1]["stored"].as_u64(), Some(all / 4));
     assert_eq!(images[1]["unpacked"].as_u64(), Some(2048));
-    let text = printed(&folder, &["size", "k.hipfb"]);
+    let text = done(&folder, &["size", "k.hipfb"]);
     assert!(text.contains("  4.0 KiB unpacked\n"), "{text}");
     assert!(!text.contains("not compressed"), "{text}");
 }
@@ -95,10 +82,10 @@ fn compares_two_files() {
         \x20 gfx1200             1 image      0 B  1.0 KiB  +1.0 KiB\n\
         \x20 gfx90a:xnack+       1 image  4.0 KiB  1.0 KiB  -3.0 KiB\n\
         \x20 host code and data               0 B      0 B      same\n";
-    assert_eq!(printed(&folder, &["diff", "old", "new"]), expected);
-    assert_eq!(printed(&folder, &["size", "new", "old"]), expected);
+    assert_eq!(done(&folder, &["diff", "old", "new"]), expected);
+    assert_eq!(done(&folder, &["size", "new", "old"]), expected);
     let json: Value =
-        serde_json::from_str(&printed(&folder, &["diff", "--json", "old", "new"])).unwrap();
+        serde_json::from_str(&done(&folder, &["diff", "--json", "old", "new"])).unwrap();
     assert_eq!(json["targets"][2]["old"]["stored"], 4096);
     assert_eq!(json["targets"][2]["new"]["stored"], 1024);
 }
@@ -121,7 +108,7 @@ fn rectangles(svg: &str) -> Vec<(String, f64)> {
 fn draws_areas_in_proportion() {
     let folder = folder(&[("a<b>&k.hipfb", bundle([400_000, 200_000, 100_000]))]);
     let arguments = ["size", "a<b>&k.hipfb", "--svg", "s.svg", "--html", "s.html"];
-    printed(&folder, &arguments);
+    done(&folder, &arguments);
     let read = |name: &str| std::fs::read_to_string(folder.path(name)).unwrap();
     let svg = read("s.svg");
     let rectangles = rectangles(&svg);
@@ -142,7 +129,7 @@ fn draws_areas_in_proportion() {
     assert!(html.contains("data-v=\"400000\">390.6 KiB</td>"), "{html}");
     assert!(html.contains("<title>a&lt;b&gt;&amp;k.hipfb</title>"));
     // The same input gives the same bytes.
-    printed(&folder, &arguments);
+    done(&folder, &arguments);
     assert_eq!(read("s.svg"), svg);
 }
 
@@ -153,7 +140,7 @@ fn fails_for_files_that_cannot_be_read() {
         ("cut", "error: cut: offload binary 0: "),
         ("none", "error: none: No such file"),
     ] {
-        let output = run(&folder, &["size", file, "--svg", "s.svg"]);
+        let output = cargo_offload(&folder, &["size", file, "--svg", "s.svg"]);
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1));
         assert!(said.starts_with(expected), "{said}");
@@ -170,17 +157,17 @@ fn measures_the_code_of_kernels() {
         ("two.fatbin", TWO.to_vec()),
         ("kernels.cubin", CUBIN.to_vec()),
     ]);
-    let text = printed(&folder, &["size", "--kernels", "two.fatbin"]);
+    let text = done(&folder, &["size", "--kernels", "two.fatbin"]);
     assert!(text.contains("\n1 kernel, code 512 B ("), "{text}");
     assert!(text.contains("2 images  k\n"), "{text}");
-    let text = printed(&folder, &["size", "--kernels", "--top=1", "kernels.cubin"]);
+    let text = done(&folder, &["size", "--kernels", "--top=1", "kernels.cubin"]);
     assert!(text.contains("\n2 kernels, code 768 B ("), "{text}");
     assert!(text.contains("\n  512 B"), "{text}");
     assert!(
         text.contains("1 image  scale\n") && !text.contains("nothing"),
         "{text}"
     );
-    let json = printed(&folder, &["size", "--kernels", "--json", "kernels.cubin"]);
+    let json = done(&folder, &["size", "--kernels", "--json", "kernels.cubin"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     let kernel = |symbol: &str, code_size: u64| serde_json::json!({ "symbol": symbol, "name": symbol, "images": 1, "code_size": code_size });
     let expected = [kernel("scale", 512), kernel("nothing", 256)];
@@ -190,7 +177,7 @@ fn measures_the_code_of_kernels() {
         &["size", "--kernels", "two.fatbin", "kernels.cubin"][..],
         &["diff", "--kernels", "kernels.cubin", "two.fatbin"],
     ] {
-        let text = printed(&folder, arguments);
+        let text = done(&folder, arguments);
         let (_, kernels) = text.split_once(expected).unwrap();
         let lines: Vec<Vec<&str>> = kernels
             .lines()
@@ -212,7 +199,7 @@ fn measures_the_code_of_kernels() {
             ["1 → 0 images", "256 B", "0 B", "-256 B", "nothing"]
         );
     }
-    let json = printed(
+    let json = done(
         &folder,
         &["diff", "--kernels", "--json", "kernels.cubin", "two.fatbin"],
     );
@@ -222,7 +209,7 @@ fn measures_the_code_of_kernels() {
         serde_json::json!({ "symbol": "k", "name": "k", "old": { "images": 0, "code_size": 0 },
                             "new": { "images": 2, "code_size": 512 } })
     );
-    let same = printed(&folder, &["diff", "--kernels", "two.fatbin", "two.fatbin"]);
+    let same = done(&folder, &["diff", "--kernels", "two.fatbin", "two.fatbin"]);
     assert!(same.ends_with("\n0 kernels changed\n"), "{same}");
 }
 
@@ -238,7 +225,7 @@ fn draws_kernels() {
         "--svg=s.svg",
         "--html=s.html",
     ];
-    printed(&folder, &arguments);
+    done(&folder, &arguments);
     let read = |name: &str| std::fs::read_to_string(folder.path(name)).unwrap();
     let svg = read("s.svg");
     let other = CUBIN.len() - 768;
@@ -274,19 +261,19 @@ fn finds_duplicates_in_all_containers() {
         ("all", [plain, packed].concat()),
         ("twice.fatbin", both),
     ]);
-    let text = printed(&folder, &["size", "--duplicates", "k"]);
+    let text = done(&folder, &["size", "--duplicates", "k"]);
     assert!(
         text.contains("\n1 image is a copy of another one: 4.0 KiB unpacked\n  4.0 KiB  gfx90a:xnack+  images 0, 1\n"),
         "{text}"
     );
-    let json = printed(&folder, &["size", "--duplicates", "--json", "all"]);
+    let json = done(&folder, &["size", "--duplicates", "--json", "all"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(
         json["duplicates"],
         serde_json::json!([{ "target": "gfx90a:xnack+", "images": [0, 1, 3], "size": 4096, "wasted": 8192 }])
     );
     // The four images of a group have the same stored bytes. The first two are the same PTX: `cuobjdump -xptx all`.
-    let json = printed(&folder, &["size", "--duplicates", "--json", "twice.fatbin"]);
+    let json = done(&folder, &["size", "--duplicates", "--json", "twice.fatbin"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     let duplicates = json["duplicates"].as_array().unwrap().iter();
     let images: Vec<&Value> = duplicates.map(|same| &same["images"]).collect();
@@ -295,7 +282,7 @@ fn finds_duplicates_in_all_containers() {
         images,
         expected.as_array().unwrap().iter().collect::<Vec<_>>()
     );
-    let text = printed(&folder, &["size", "k"]);
+    let text = done(&folder, &["size", "k"]);
     assert!(!text.contains("copy"), "{text}");
 }
 
@@ -304,7 +291,7 @@ fn compresses_bundles_to_tell_what_it_would_save() {
     let plain = bundle([40_960, 20_480, 1024]);
     let packed = compressed_bundle::compress(&plain, Default::default()).unwrap();
     let folder = folder(&[("plain", plain.clone()), ("packed", packed.clone())]);
-    let json = printed(
+    let json = done(
         &folder,
         &["size", "--estimate-compression", "--json", "plain"],
     );
@@ -313,12 +300,12 @@ fn compresses_bundles_to_tell_what_it_would_save() {
         json["compression"],
         serde_json::json!({ "bundles": 1, "plain": plain.len(), "packed": packed.len() })
     );
-    let text = printed(&folder, &["size", "--estimate-compression", "plain"]);
+    let text = done(&folder, &["size", "--estimate-compression", "plain"]);
     assert!(
         text.contains("\n1 bundle of 61.2 KiB would have "),
         "{text}"
     );
-    let text = printed(&folder, &["size", "--estimate-compression", "packed"]);
+    let text = done(&folder, &["size", "--estimate-compression", "packed"]);
     assert!(!text.contains("would have"), "{text}");
 }
 
@@ -355,7 +342,7 @@ fn compares_images_of_a_group_unpacked() {
         command.arg(format!("--image3=kind=elf,sm={number},file=sm_{number}"));
     }
     support::run(command.current_dir(folder.root()));
-    let json = printed(&folder, &["size", "--duplicates", "--json", "k.fatbin"]);
+    let json = done(&folder, &["size", "--duplicates", "--json", "k.fatbin"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     let images: Vec<&Value> = json["duplicates"]
         .as_array()

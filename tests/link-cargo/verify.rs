@@ -1,8 +1,9 @@
 //! `cargo offload verify` and `explain`, on what compilers and bundlers write.
 
+use crate::commands::cargo_offload;
 use crate::support::folder::Folder;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use offload_formats::container::verify::FindingCode;
 use serde_json::Value;
@@ -29,12 +30,6 @@ const INCLUDE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../offload-build/include"
 );
-
-fn cargo_offload(folder: &Folder, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
-    command.arg("offload").args(arguments);
-    command.current_dir(folder.root()).output().unwrap()
-}
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()

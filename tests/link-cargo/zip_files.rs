@@ -1,9 +1,9 @@
 //! `cargo offload` on zip files that Python's `zipfile` wrote: what it says of members is what it says of the files.
 
+use crate::commands::{cargo_offload, done};
 use crate::support::folder::Folder;
 use std::num::NonZeroU64;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use offload_formats::format::bundle::{self, BundleImage};
 use offload_formats::format::compressed_bundle;
@@ -66,20 +66,8 @@ with zipfile.ZipFile(archive, 'w') as file:
     true
 }
 
-fn cargo_offload(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-offload"));
-    command.arg("offload").args(arguments).env("NO_COLOR", "1");
-    command.current_dir(folder).output().unwrap()
-}
-
-fn printed(folder: &Folder, arguments: &[&str]) -> String {
-    let output = cargo_offload(folder.root(), arguments);
-    assert!(output.status.success(), "{arguments:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
 fn containers(folder: &Folder, file: &str) -> Vec<Value> {
-    let json = printed(folder, &["inspect", "--kernels", "--json", file]);
+    let json = done(folder, &["inspect", "--kernels", "--json", file]);
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["files"][0]["problems"], Value::Array(Vec::new()));
     json["files"][0]["containers"].as_array().unwrap().clone()
@@ -153,11 +141,11 @@ fn inspects_zip_files_in_zip_files() {
             return;
         }
         zip(&folder, "outer.zip", outer, &["inner.zip", "k.hipfb"]);
-        let text = printed(&folder, &["inspect", "outer.zip"]);
+        let text = done(&folder, &["inspect", "outer.zip"]);
         assert!(text.starts_with("outer.zip: 4 device images"), "{text}");
         assert!(text.contains("pkg/inner.zip"), "{text}");
         assert!(text.contains("pkg/two.fatbin"), "{text}");
-        let json = printed(&folder, &["size", "--json", "outer.zip"]);
+        let json = done(&folder, &["size", "--json", "outer.zip"]);
         let json: Value = serde_json::from_str(&json).unwrap();
         assert!(json["device"].as_u64() < json["size"].as_u64(), "{json}");
     }
@@ -175,7 +163,7 @@ fn extracts_from_members() {
         ) {
             return;
         }
-        let paths = printed(&folder, &["extract", "k.zip", "--out", method]);
+        let paths = done(&folder, &["extract", "k.zip", "--out", method]);
         let images: [&[u8]; 5] = [
             &[b'i'; 6000],
             &[b'k'; 2000],
@@ -197,7 +185,7 @@ fn shares_the_size_of_compressed_members() {
     if !zip(&folder, "k.zip", "ZIP_DEFLATED", &["k.hipfb", "module.py"]) {
         return;
     }
-    let json = printed(&folder, &["size", "--json", "k.zip"]);
+    let json = done(&folder, &["size", "--json", "k.zip"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     let size = folder.path("k.zip").metadata().unwrap().len();
     assert_eq!(json["size"], size);
@@ -221,7 +209,7 @@ fn reports_damaged_and_large_members() {
     }
     let mut bytes = std::fs::read(folder.path("k.zip")).unwrap();
     let output = cargo_offload(
-        folder.root(),
+        &folder,
         &["inspect", "--max-decompressed-size=9000", "k.zip"],
     );
     assert_eq!(output.status.code(), Some(1));
@@ -240,7 +228,7 @@ fn reports_damaged_and_large_members() {
     let entry = entries.nth(1).unwrap();
     bytes[entry + 16] ^= 1;
     folder.write("k.zip", &bytes);
-    let output = cargo_offload(folder.root(), &["inspect", "k.zip"]);
+    let output = cargo_offload(&folder, &["inspect", "k.zip"]);
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
