@@ -19,13 +19,17 @@ fn prints_what_pages_say() {
         .map(|entry| entry.unwrap().path());
     let mut pages: Vec<PathBuf> = pages.filter(|path| path.is_file()).collect();
     pages.sort();
-    let mut counts = Vec::new();
+    let (mut counts, mut shows) = (Vec::new(), 0);
     for page in pages {
         let Ok(text) = fs::read_to_string(&page) else {
             continue;
         };
         let commands = commands(&text);
-        if commands.iter().all(|command| command.expected.is_none()) || !has_tools(&text) {
+        if commands.iter().all(|command| command.expected.is_none()) {
+            continue;
+        }
+        shows += 1;
+        if !has_tools(&text) {
             continue;
         }
         let name = page.file_name().unwrap().to_string_lossy().into_owned();
@@ -33,6 +37,7 @@ fn prints_what_pages_say() {
         counts.push((name.clone(), shown.count()));
         run(&name, &commands);
     }
+    assert!(shows >= 2, "pages with commands: {shows}");
     println!("commands: {counts:?}");
 }
 

@@ -139,7 +139,7 @@ impl Place {
         assert!(size > 0, "{args:?} makes nothing to compare");
         let calls = log.lines().count();
         assert!(calls > 2, "{args:?}: {log}");
-        let mut wrong = Vec::new();
+        let (mut wrong, mut failed) = (Vec::new(), 0);
         for at in 1..=calls {
             for errno in ERRORS {
                 let (output, log) = self.fail(tool, args, at, errno);
@@ -147,6 +147,7 @@ impl Place {
                 let call = log.lines().find(|line| line.ends_with("FAILS"));
                 // Threads may change the order of the last calls.
                 let Some(call) = call else { continue };
+                failed += 1;
                 let said = text(&output.stderr);
                 match output.status.code() {
                     Some(0) if made == expected => {}
@@ -156,6 +157,10 @@ impl Place {
             }
         }
         assert!(wrong.is_empty(), "{args:?}\n{}", wrong.join("\n"));
+        assert!(
+            failed * 2 > calls * ERRORS.len(),
+            "{args:?}: only {failed} of {calls} calls failed"
+        );
     }
 }
 
@@ -370,7 +375,7 @@ fn check_script(place: &Place, part: Part, manifest: &str) {
     }
     let calls = log.lines().count();
     assert!(calls > 5, "{log}");
-    let mut wrong = Vec::new();
+    let (mut wrong, mut failed) = (Vec::new(), 0);
     // Without `OFFLOAD_TEST_ALL=1` every fourth one if each run compiles.
     let count = if part == Part::Compile { 4 } else { 1 };
     for at in crate::support::share(chosen(&log), 0, count) {
@@ -379,6 +384,7 @@ fn check_script(place: &Place, part: Part, manifest: &str) {
             let Some(call) = log.lines().find(|line| line.ends_with("FAILS")) else {
                 continue;
             };
+            failed += 1;
             let file = call.trim_end_matches(" FAILS").rsplit('/').next().unwrap();
             // An output is written beside its place.
             let file = file.trim_end_matches(".part");
@@ -390,6 +396,7 @@ fn check_script(place: &Place, part: Part, manifest: &str) {
         }
     }
     assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
+    assert!(failed > 0, "no call failed");
 }
 
 #[test]

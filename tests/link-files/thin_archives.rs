@@ -142,16 +142,17 @@ fn reads_more_members_than_a_process_may_have_files() {
             let parts = fs::read_dir(split)
                 .unwrap()
                 .map(|part| part.unwrap().path());
-            let sizes = parts.map(|part| fs::read(part).unwrap());
+            let parts: Vec<Vec<u8>> = parts.map(|part| fs::read(part).unwrap()).collect();
+            assert!(!parts.is_empty(), "{line:?}");
             let count = |part: &Vec<u8>| part.windows(5).filter(|at| at == b".bc/ ").count();
             assert!(
-                sizes
-                    .into_iter()
-                    .all(|part| count(&part) > 0 || part.len() > 100_000)
+                parts
+                    .iter()
+                    .all(|part| count(part) > 0 || part.len() > 100_000)
             );
         } else {
             let lines = text(&output.stdout).lines().count();
-            assert!(lines >= 2, "{line:?}: {lines} lines");
+            assert!(lines >= 1100, "{line:?}: {lines} lines");
         }
     }
 }

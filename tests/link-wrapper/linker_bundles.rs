@@ -59,6 +59,7 @@ fn links_objects_and_archives_of_the_older_driver() {
         assert!(link.status.success(), "{link:?}");
         let report = place.report();
         let line = "not linked: its object finds a linked fat binary in another object";
+        assert_eq!(report.lines().count(), 2, "{report}");
         assert!(
             report.lines().all(|found| found.ends_with(line)),
             "{report}"
@@ -479,7 +480,7 @@ fn tells_make_of_the_inputs_and_of_no_temporary_file() {
     place.write("Makefile", "x:\n\tlinked again\ninclude x.d\n");
 
     let memory = Folder::in_memory();
-    let of_mold = linkers::found("mold").map(|path| ("mold", path));
+    let of_mold = linkers::other("mold", &["mold"]).map(|path| ("mold", path));
     for (name, linker) in linkers::linkers().into_iter().chain(of_mold) {
         let mut link = place.command(env!("CARGO_BIN_EXE_offload-link"));
         link.env_remove("OFFLOAD_LINK_ACTIVE")

@@ -25,6 +25,11 @@ fn wait_for(what: &str, mut ready: impl FnMut() -> bool) {
     }
 }
 
+/// Whether the linker has written its process ID.
+fn is_started(project: &Project) -> bool {
+    fs::read_to_string(project.path("child")).is_ok_and(|id| id.ends_with('\n'))
+}
+
 fn kill(signal: &str, process: u32) {
     let kill = Command::new("kill")
         .args([signal, &process.to_string()])
@@ -62,7 +67,7 @@ fn removes_everything_when_a_signal_ends_it() {
             .process_group(0)
             .spawn()
             .unwrap();
-        wait_for("the linker", || project.read("child").ends_with('\n'));
+        wait_for("the linker", || is_started(&project));
         assert_eq!(project.leftovers().len(), 1, "a link has temporary files");
         kill(name, link.id());
         let status = link.wait().unwrap();
@@ -92,7 +97,7 @@ fn keeps_an_output_that_the_linker_has_not_begun_to_write() {
         .args(["main.o", "-fuse-ld=bfd"])
         .spawn()
         .unwrap();
-    wait_for("the linker", || project.read("child").ends_with('\n'));
+    wait_for("the linker", || is_started(&project));
     let folder = &project.leftovers()[0];
     let mode = fs::metadata(folder).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);

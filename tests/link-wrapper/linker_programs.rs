@@ -100,8 +100,10 @@ fn links_the_members_that_the_program_uses_and_reports_the_others() {
     }
 
     let whole = ["-Wl,--whole-archive", "-lregions", "-Wl,--no-whole-archive"];
+    fs::remove_file(project.path("report")).unwrap();
     project.link_and_run(&[&["main.o", "-L.", report][..], &whole].concat());
     let lines = ours(project.read("report"));
+    assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(
         lines.iter().all(|line| line.contains(": linked for")),
         "{lines:?}"

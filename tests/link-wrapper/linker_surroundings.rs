@@ -62,6 +62,7 @@ impl Place {
             .env("CUDA_PATH", self.path("cuda"))
             .env_remove("OFFLOAD_LINK_REPORT")
             .env_remove("OFFLOAD_LINK_ACTIVE")
+            .env_remove("OFFLOAD_LLVM")
             .stdin(Stdio::null());
         command
     }
@@ -115,7 +116,7 @@ fn takes_what_a_device_compiler_makes_for_the_target() {
 #[test]
 fn leaves_nothing_of_a_device_compiler_that_a_signal_ends() {
     for (name, number) in [("-INT", 2), ("-QUIT", 3), ("-TERM", 15)] {
-        let place = Place::new("echo > \"${TMPDIR:-/tmp}/left\"; echo > started; exec sleep 60");
+        let place = Place::new("echo > \"${TMPDIR:-/tmp}/left\"; echo $$ > started; exec sleep 60");
         let mut link = place
             .command_by("env")
             .arg(support::DEFAULT_SIGNALS)
@@ -124,14 +125,25 @@ fn leaves_nothing_of_a_device_compiler_that_a_signal_ends() {
             .spawn()
             .unwrap();
         let since = Instant::now();
-        while !place.path("started").exists() && since.elapsed() < Duration::from_secs(20) {
+        let started = || fs::read_to_string(place.path("started")).unwrap_or_default();
+        while !started().ends_with('\n') {
+            assert!(
+                since.elapsed() < Duration::from_secs(20),
+                "the compiler did not start"
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
+        let compiler = format!("/proc/{}/stat", started().trim());
         let kill = Command::new("kill")
             .args([name, &link.id().to_string()])
             .status();
         assert!(kill.unwrap().success());
         assert_eq!(link.wait().unwrap().signal(), Some(number), "{name}");
+        let stat = fs::read_to_string(compiler).unwrap_or_default();
+        assert!(
+            stat.is_empty() || stat.contains(") Z"),
+            "{name}: the compiler goes on"
+        );
         assert_eq!(place.left(), 0, "{name}");
         assert!(!place.path("output").exists(), "{name}");
     }

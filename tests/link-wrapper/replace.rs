@@ -183,7 +183,10 @@ fn is_not_found_in_path_by_a_clang_that_has_a_wrapper_of_its_own() {
             .env("PATH", std::env::join_paths(folders).unwrap())
             .output()
             .unwrap();
-        assert!(!String::from_utf8_lossy(&output.stderr).contains(&place.folder()));
+        succeeded(&output);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("clang-linker-wrapper\""), "{said}");
+        assert!(!said.contains(&place.folder()), "{said}");
     }
 }
 

@@ -695,6 +695,7 @@ fn survives_any_arguments_and_loses_none_of_the_hosts() {
         "/out:",
         "-\u{e4}",
     ];
+    let mut parsed = 0;
     for round in 0..20_000 {
         let mut line = Vec::new();
         for _ in 0..below(8) {
@@ -718,9 +719,15 @@ fn survives_any_arguments_and_loses_none_of_the_hosts() {
         let Ok(arguments) = Arguments::parse(line.clone(), tool) else {
             continue;
         };
+        parsed += 1;
         let rendered = arguments
             .render(&[], &[], |_| Ok(Some("file".into())))
             .unwrap();
+        // Before these objects there is no option that could take them as its value.
+        let objects = line.iter().skip(1);
+        for object in objects.take_while(|word| word.to_string_lossy().starts_with("keep")) {
+            assert!(rendered.contains(object), "{line:?} became {rendered:?}");
+        }
         let mut left = line.iter();
         // What is there came from the line, in its order; `-Wl,` may have lost a part.
         for word in &rendered {
@@ -731,6 +738,7 @@ fn survives_any_arguments_and_loses_none_of_the_hosts() {
             );
         }
     }
+    assert!(parsed > 1_000, "{parsed} lines were taken");
 }
 
 #[test]
