@@ -17,6 +17,7 @@ mod ignored;
 mod measured;
 mod pictures;
 mod references;
+mod requirements;
 mod summaries;
 mod third_parties;
 mod troubleshooting;

@@ -145,7 +145,7 @@ fn makes_the_images_of_clang() {
     // rustup's lld is of another LLVM than clang: a section names it, and instructions may differ. Its images have the
     // same kernels, and no trace of our functions.
     let Some(lld) = rust_lld() else {
-        println!("skipped: no rust-lld of LLVM 22 or newer");
+        support::skip("rustlld", "rust-lld of LLVM 22 or newer");
         return;
     };
     let names = |text: &str| {
@@ -255,11 +255,12 @@ fn rustup_tools() -> Option<PathBuf> {
     toolchains.flatten().map(bin).filter(reads).max()
 }
 
+const PROGRAMS: [&str; 3] = ["llc", "opt", "llvm-link"];
+
 /// The images are those of clang of the same release, byte by byte, so that all that is checked of these holds for them: symbols,
 /// kernels, instructions, limits. In PTX of many functions these have another order.
 #[test]
 fn makes_the_images_of_clang_for_nvidia() {
-    const PROGRAMS: [&str; 3] = ["llc", "opt", "llvm-link"];
     let (Some(cuda), Some(package)) = (cuda(), package()) else {
         return;
     };
@@ -282,7 +283,6 @@ fn makes_the_images_of_clang_for_nvidia() {
         "both",
         &[&links[..], &[("clang-22", &clang)]].concat(),
     );
-    let none = tools(&package, "none", &[]);
     let targets = ["sm_80", "compute_80"];
     // `s` is no number.
     for level in support::share(["\"s\"", "3"], 1, 2) {
@@ -299,13 +299,24 @@ fn makes_the_images_of_clang_for_nvidia() {
         // The order of functions differs, and with it that of a few instructions.
         assert_eq!(hard(), theirs.1, "{level}");
     }
+}
 
-    // rustup's tools are of another LLVM than clang: instructions may differ. Their images have the same kernels, a loop not
-    // longer than that of C++, and no trace of our functions.
-    let Some(folder) = rustup_tools() else {
-        println!("skipped: no llvm-tools of LLVM 22 in a toolchain of rustup");
+/// rustup's tools are of another LLVM than clang: instructions may differ. Their images have the same kernels, a loop not
+/// longer than that of C++, and no trace of our functions.
+#[test]
+fn makes_the_kernels_of_clang_for_nvidia_with_rustups_tools() {
+    let (Some(cuda), Some(package)) = (cuda(), package()) else {
         return;
     };
+    let Some(folder) = rustup_tools() else {
+        support::skip(
+            "llvmtools",
+            "llvm-tools of LLVM 22 in a toolchain of rustup",
+        );
+        return;
+    };
+    declare(&package, &["sm_80", "compute_80"], "opt-level = 3\n");
+    let none = tools(&package, "none", &[]);
     let programs = PROGRAMS.map(|name| (name, folder.join(name)));
     let programs = programs.iter().map(|(name, path)| (*name, path.as_path()));
     let rustc = toolchain(&package, &programs.collect::<Vec<_>>());

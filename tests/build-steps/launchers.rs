@@ -186,36 +186,36 @@ struct Sccache {
 
 impl Sccache {
     fn start(package: &Package, program: &Path) -> Self {
-        let port = free_port();
-        let variables = [
-            ("SCCACHE_DIR", package.at("cache").display().to_string()),
-            ("SCCACHE_SERVER_PORT", port.to_string()),
-            // Ends it where the test could not.
-            ("SCCACHE_IDLE_TIMEOUT", "60".to_owned()),
-            // Of another sccache's configuration nothing is read.
-            (
-                "SCCACHE_CONF",
-                package.at("sccache.conf").display().to_string(),
-            ),
-        ];
-        package.put("sccache.conf", "");
-        let mut command = Command::new(program);
-        command
-            .envs(variables.clone())
-            .env("SCCACHE_START_SERVER", "1")
-            .env("SCCACHE_NO_DAEMON", "1")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let server = command.spawn().unwrap();
-        let program = program.to_owned();
-        let server = Self {
-            server,
-            program,
-            variables,
+        let variables = |port: u16| {
+            [
+                ("SCCACHE_DIR", package.at("cache").display().to_string()),
+                ("SCCACHE_SERVER_PORT", port.to_string()),
+                // Ends it where the test could not.
+                ("SCCACHE_IDLE_TIMEOUT", "60".to_owned()),
+                // Of another sccache's configuration nothing is read.
+                (
+                    "SCCACHE_CONF",
+                    package.at("sccache.conf").display().to_string(),
+                ),
+            ]
         };
-        wait_for(port);
-        server
+        package.put("sccache.conf", "");
+        let (server, port) = serve(|port| {
+            let mut command = Command::new(program);
+            command
+                .envs(variables(port))
+                .env("SCCACHE_START_SERVER", "1")
+                .env("SCCACHE_NO_DAEMON", "1")
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            command.spawn().unwrap()
+        });
+        Self {
+            server,
+            program: program.to_owned(),
+            variables: variables(port),
+        }
     }
 
     fn stats(&self) -> String {
@@ -231,19 +231,38 @@ impl Drop for Sccache {
     }
 }
 
-fn free_port() -> u16 {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap();
-    port.local_addr().unwrap().port()
+/// Starts a server on a port that is free. Another process may take the port first: then the server ends, and gets another.
+fn serve(mut start: impl FnMut(u16) -> Child) -> (Child, u16) {
+    for _ in 0..5 {
+        let port = free_port();
+        let mut server = start(port);
+        if listens(port, &mut server) {
+            return (server, port);
+        }
+    }
+    panic!("no server listens");
 }
 
-/// Until a server listens there.
-fn wait_for(port: u16) {
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Waits until a server listens there; `false` if it ends.
+fn listens(port: u16, server: &mut Child) -> bool {
     for _ in 0..1000 {
-        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            return;
+        let answers = std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+        // What answers is another process if this server ends now.
+        let pause = if answers { 100 } else { 10 };
+        std::thread::sleep(std::time::Duration::from_millis(pause));
+        if server.try_wait().unwrap().is_some() {
+            return false;
         }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        if answers {
+            return true;
+        }
     }
+    let _ = server.kill();
     panic!("nothing listens at {port}");
 }
 
@@ -342,7 +361,7 @@ fn caches_kernels_that_include_the_toolkit() {
         return;
     };
     let cuda = ptxas.ancestors().nth(2).unwrap();
-    if !cuda.join("include/cuda_runtime.h").is_file() {
+    if !support::has_cuda_headers(cuda) {
         return;
     }
     fs::remove_file(package.at("kernels/helper.cu")).unwrap();
@@ -391,37 +410,35 @@ struct Distccd {
 
 impl Distccd {
     fn start(package: &Package) -> Self {
-        let port = free_port();
-        let path = package.at(&format!("distccd-{port}.log"));
-        let log = fs::File::create(&path).unwrap();
-        let mut command = Command::new("distccd");
-        command
-            .args([
-                "--no-detach",
-                "--daemon",
-                "--listen=127.0.0.1",
-                "--allow=127.0.0.1",
-            ])
-            .args([
-                "--jobs=2",
-                "--log-stderr",
-                "--log-level=info",
-                "--enable-tcp-insecure",
-            ])
-            // Root becomes this; others stay who they are.
-            .args(["--user=nobody", "--lifetime=300", &format!("--port={port}")])
-            .env("PATH", "/usr/bin:/bin")
-            .stdin(Stdio::null())
-            .stderr(log);
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let server = command.spawn().unwrap();
-        let server = Self {
+        let log = |port: u16| package.at(&format!("distccd-{port}.log"));
+        let (server, port) = serve(|port| {
+            let mut command = Command::new("distccd");
+            command
+                .args([
+                    "--no-detach",
+                    "--daemon",
+                    "--listen=127.0.0.1",
+                    "--allow=127.0.0.1",
+                ])
+                .args([
+                    "--jobs=2",
+                    "--log-stderr",
+                    "--log-level=info",
+                    "--enable-tcp-insecure",
+                ])
+                // Root becomes this; others stay who they are.
+                .args(["--user=nobody", "--lifetime=300", &format!("--port={port}")])
+                .env("PATH", "/usr/bin:/bin")
+                .stdin(Stdio::null())
+                .stderr(fs::File::create(log(port)).unwrap());
+            std::os::unix::process::CommandExt::process_group(&mut command, 0);
+            command.spawn().unwrap()
+        });
+        Self {
             server,
             port,
-            log: path,
-        };
-        wait_for(port);
-        server
+            log: log(port),
+        }
     }
 
     fn compiled(&self) -> usize {
@@ -537,16 +554,16 @@ struct Redis(Child, u16);
 
 impl Redis {
     fn start(program: &Path) -> Self {
-        let port = free_port();
-        let mut command = Command::new(program);
-        command
-            .args(["--bind", "127.0.0.1", "--save", "", "--port"])
-            .arg(port.to_string())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
-        let server = Self(command.spawn().unwrap(), port);
-        wait_for(port);
-        server
+        let (server, port) = serve(|port| {
+            let mut command = Command::new(program);
+            command
+                .args(["--bind", "127.0.0.1", "--save", "", "--port"])
+                .arg(port.to_string())
+                .stdin(Stdio::null())
+                .stdout(Stdio::null());
+            command.spawn().unwrap()
+        });
+        Self(server, port)
     }
 }
 

@@ -234,11 +234,12 @@ fn linkers() -> Vec<(&'static str, String, &'static [&'static str])> {
         ("lld 19", tool("llvm19", "ld.lld"), keep),
         ("lld 22", tool("llvm22", "ld.lld"), keep),
     ];
-    all.into_iter()
-        .filter_map(|(name, path, keep)| {
-            Some((name, format!("--ld-path={}", path?.display()), keep))
-        })
-        .collect()
+    let here = all.into_iter().filter_map(|(name, path, keep)| {
+        Some((name, format!("--ld-path={}", path?.display()), keep))
+    });
+    let here: Vec<_> = here.collect();
+    assert!(!here.is_empty(), "no linker is here");
+    here
 }
 
 fn case19() -> Option<Case> {

@@ -26,25 +26,25 @@ pub fn other(word: &str, names: &[&str]) -> Option<PathBuf> {
     tools::tool(word, names)
 }
 
-/// A program of `PATH`.
+/// A program of `PATH`, of every development machine.
 pub fn found(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|dir| dir.join(name))
-        .find(|file| file.is_file())
+    tools::program(name)
 }
 
 /// Linkers that are here: a name for messages and the path.
 pub fn linkers() -> Vec<(&'static str, PathBuf)> {
-    [
+    let all = [
         ("bfd", found("ld.bfd")),
         ("gold", found("ld.gold")),
         ("lld 19", tool("llvm19", "ld.lld")),
         ("lld 22", tool("llvm22", "ld.lld")),
-    ]
-    .into_iter()
-    .filter_map(|(name, path)| Some((name, path?)))
-    .collect()
+    ];
+    let here = all
+        .into_iter()
+        .filter_map(|(name, path)| Some((name, path?)));
+    let here: Vec<_> = here.collect();
+    assert!(!here.is_empty(), "no linker is here");
+    here
 }
 
 /// `on_host()` is 1 on the host and 0 on a device, without any header.
@@ -133,7 +133,7 @@ impl Project {
     }
 
     pub fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.path(name)).unwrap_or_default()
+        fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
     /// Runs a program in the folder; temporary files go to `tmp` in it.

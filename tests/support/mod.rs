@@ -33,7 +33,7 @@ use std::panic::Location;
 use std::path::{Path, PathBuf};
 
 /// What `OFFLOAD_REQUIRE` may list, and where Debian has it besides `PATH`.
-const WORDS: [(&str, &[&str]); 19] = [
+const WORDS: [(&str, &[&str]); 21] = [
     ("llvm16", &["/usr/lib/llvm-16/bin"]),
     ("llvm19", &["/usr/lib/llvm-19/bin"]),
     ("llvm22", &["/usr/lib/llvm-22/bin"]),
@@ -48,6 +48,9 @@ const WORDS: [(&str, &[&str]); 19] = [
         &[concat!(env!("CARGO_MANIFEST_DIR"), "/../.tools")],
     ),
     ("rustweb", &["/usr/lib/rustlib/src/rust/library/core/src"]),
+    // Of toolchains of rustup, which `.ci/setup` leaves alone.
+    ("rustlld", &[]),
+    ("llvmtools", &[]),
     ("cmake", &[]),
     ("qemu", &[]),
     ("ccache", &[]),
@@ -68,17 +71,32 @@ const WORDS: [(&str, &[&str]); 19] = [
 ///
 /// When none is there and `OFFLOAD_REQUIRE` lists `word`; when it lists what is not in the table.
 pub fn tool(word: &str, names: &[&str]) -> Option<PathBuf> {
-    let required = required(&std::env::var("OFFLOAD_REQUIRE").unwrap_or_default());
     let row = WORDS.iter().find(|(known, _)| *known == word);
     let (_, folders) = row.unwrap_or_else(|| panic!("no word of OFFLOAD_REQUIRE: `{word}`"));
-    find(folders, names).or_else(|| {
-        missing(
-            word,
-            names,
-            required.iter().any(|required| required == word),
-        );
-        None
-    })
+    let found = find(folders, names);
+    if found.is_none() {
+        skip(word, &names.join(" or "));
+    }
+    found
+}
+
+/// Says that a test, or a part of it, is skipped, since this machine lacks `what`.
+///
+/// # Panics
+///
+/// When `OFFLOAD_REQUIRE` lists `word`.
+pub fn skip(word: &str, what: &str) {
+    let required = required(&std::env::var("OFFLOAD_REQUIRE").unwrap_or_default());
+    missing(word, what, required.iter().any(|required| required == word));
+}
+
+/// Whether CUDA's toolkit in a folder has headers; if not, this does as [`skip`].
+pub fn has_cuda_headers(root: &Path) -> bool {
+    let is_there = root.join("include/cuda_runtime.h").is_file();
+    if !is_there {
+        skip("cuda", "cuda_runtime.h");
+    }
+    is_there
 }
 
 /// The same for a program of every development machine, such as `readelf`; required as soon as
@@ -86,7 +104,7 @@ pub fn tool(word: &str, names: &[&str]) -> Option<PathBuf> {
 pub fn program(name: &str) -> Option<PathBuf> {
     let required = !required(&std::env::var("OFFLOAD_REQUIRE").unwrap_or_default()).is_empty();
     find(&[], &[name]).or_else(|| {
-        missing(name, &[name], required);
+        missing(name, name, required);
         None
     })
 }
@@ -235,7 +253,7 @@ fn find(folders: &[&str], names: &[&str]) -> Option<PathBuf> {
 }
 
 /// Splits the list and checks its words.
-fn required(list: &str) -> Vec<String> {
+pub fn required(list: &str) -> Vec<String> {
     let words = list
         .split(',')
         .map(str::trim)
@@ -251,26 +269,14 @@ fn required(list: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-fn missing(word: &str, names: &[&str], required: bool) {
-    let names = names.join(" or ");
+/// Says that `what` is missing, or panics if it is required.
+pub fn missing(word: &str, what: &str, required: bool) {
     assert!(
         !required,
-        "OFFLOAD_REQUIRE lists {word}, and there is no {names}"
+        "OFFLOAD_REQUIRE lists {word}, and there is no {what}"
     );
     // Past the capture of the test harness, so that it is seen.
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
-    let _ = writeln!(std::io::stderr(), "skipped: {test}: no {names} ({word})");
-}
-
-#[test]
-#[should_panic(expected = "OFFLOAD_REQUIRE: `llvm18` is not one of [\"llvm16\"")]
-fn rejects_unknown_words() {
-    required("llvm19,llvm18");
-}
-
-#[test]
-#[should_panic(expected = "OFFLOAD_REQUIRE lists cuda, and there is no ptxas or nvcc")]
-fn fails_when_a_required_tool_is_missing() {
-    missing("cuda", &["ptxas", "nvcc"], true);
+    let _ = writeln!(std::io::stderr(), "skipped: {test}: no {what} ({word})");
 }
