@@ -182,11 +182,9 @@ fn tells_for_each_target_whether_it_builds_and_what_is_missing() {
     // Nothing but rustc.
     let bin = folder.path().join("bin");
     fs::create_dir(&bin).unwrap();
-    let rustc = support::run(Command::new("rustup").args(["which", "rustc"]));
-    let rustc = match rustc.trim() {
-        "" => support::program("rustc").unwrap().display().to_string(),
-        path => path.to_owned(),
-    };
+    // Not rustup's link, which needs its other files.
+    let sysroot = support::run(Command::new("rustc").args(["--print", "sysroot"]));
+    let rustc = Path::new(sysroot.trim()).join("bin/rustc");
     std::os::unix::fs::symlink(&rustc, bin.join("rustc")).unwrap();
     let ours = env!("CARGO_BIN_EXE_offload-link");
     std::os::unix::fs::symlink(ours, bin.join("offload-link")).unwrap();

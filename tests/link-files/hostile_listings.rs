@@ -23,6 +23,7 @@ const SHOWN: &str = "\\x1b]0;x\\x07\\x1b[2J\\u{9b}1m\\u{202e}\\rx\\nforged-line-
 fn run(folder: &Folder, tool: &str, args: &[&str]) -> Output {
     let mut command = Command::new(tool);
     command.args(args).current_dir(folder.root());
+    command.env_remove("CLICOLOR_FORCE");
     command.stdin(Stdio::null()).output().unwrap()
 }
 

@@ -36,6 +36,7 @@ impl Place {
             .command(tool)
             .args(args)
             .env_remove("OFFLOAD_LINK_REPORT")
+            .env_remove("CLICOLOR_FORCE")
             .stdin(Stdio::null())
             .output()
             .unwrap();
