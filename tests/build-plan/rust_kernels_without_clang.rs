@@ -95,8 +95,7 @@ fn toolchain(package: &Package, programs: &[(&str, &Path)]) -> PathBuf {
         root.display()
     );
     package.put("toolchain/bin/rustc", &rustc);
-    let path = package.at("toolchain/bin/rustc");
-    path
+    package.at("toolchain/bin/rustc")
 }
 
 /// Lld's images are those of clang, so that all that is checked of these holds for them: symbols, kernels, instructions, limits.
