@@ -1,6 +1,7 @@
 //! Types of kernel arguments.
 
 use crate::Element;
+use crate::signature::ArgumentKind;
 
 /// Types of kernel arguments other than the first: integers of 8 to 64 bits, floats, `&[T]` and [`Global<T>`](crate::Global)
 /// with a `T` that is an [`Element`].
@@ -16,7 +17,7 @@ use crate::Element;
     label = "expected an integer of 8 to 64 bits, `f32`, `f64`, `&[T]` or `Global<T>`",
     note = "pass a `bool` as `u8`, a `char` as `u32`, and memory that the kernel writes as `Global<T>`"
 )]
-pub unsafe trait Argument: Copy {
+pub unsafe trait Argument: Copy + sealed::SignatureArgument {
     /// Scalar that is passed first.
     type First: Copy;
     /// Scalar that is passed second, or `()`.
@@ -33,8 +34,25 @@ pub unsafe trait Argument: Copy {
     unsafe fn join(first: Self::First, second: Self::Second) -> Self;
 }
 
+pub(crate) mod sealed {
+    use super::ArgumentKind;
+
+    /// Kind of an [`Argument`](super::Argument) in signatures of kernels.
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` cannot be an argument of a kernel",
+        label = "`Argument` is sealed: other crates cannot implement it"
+    )]
+    pub trait SignatureArgument {
+        const KIND: ArgumentKind;
+    }
+}
+
 macro_rules! scalars {
     ($($scalar:ty)*) => {$(
+        impl sealed::SignatureArgument for $scalar {
+            const KIND: ArgumentKind = ArgumentKind::scalar::<Self>();
+        }
+
         // SAFETY: a scalar.
         unsafe impl Argument for $scalar {
             type First = Self;
@@ -53,6 +71,10 @@ macro_rules! scalars {
     )*};
 }
 scalars!(u8 i8 u16 i16 u32 i32 u64 i64 usize isize f32 f64);
+
+impl<T: Element> sealed::SignatureArgument for &[T] {
+    const KIND: ArgumentKind = ArgumentKind::slice::<T>();
+}
 
 // SAFETY: passed as a pointer and an integer; shared references to elements, which are `Sync`, may be on many threads.
 #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]

@@ -83,6 +83,8 @@ macro_rules! atomic {
 
         // SAFETY: every bit pattern is a valid value of this scalar.
         unsafe impl Element for $type {
+            const __NAME: Option<&'static str> = Some(stringify!($type));
+
             #[inline(always)]
             unsafe fn __load(at: *const Self) -> Self {
                 // SAFETY: the caller guarantees the same.

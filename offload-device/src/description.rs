@@ -13,6 +13,8 @@ pub struct Description {
     pub threads: Option<u32>,
     /// Dimensions in which the grid may have more than one work-item, 1 to 3.
     pub dimensions: usize,
+    /// Text of the signature, which images contain.
+    pub signature: &'static [u8],
 }
 
 /// Size and alignment of a scalar in the buffer of a kernel's arguments.

@@ -11,7 +11,7 @@
 /// - it contains no pointer or reference: memory of the host is invalid on a device,
 /// - its alignment is at most 256 bytes, which is that of memory of GPUs.
 ///
-/// Do not implement the hidden methods.
+/// Do not implement the hidden items.
 ///
 /// ```
 /// #[derive(Clone, Copy)]
@@ -29,6 +29,10 @@
     note = "for a `#[repr(C)]` struct of such fields, without padding, add `unsafe impl offload_device::Element`"
 )]
 pub unsafe trait Element: Copy + Send + Sync + 'static {
+    /// Name in signatures of kernels; without one, they state size and alignment.
+    #[doc(hidden)]
+    const __NAME: Option<&'static str> = None;
+
     /// Reads an element, atomically if the type has atomic operations.
     ///
     /// # Safety
@@ -58,7 +62,9 @@ pub unsafe trait Element: Copy + Send + Sync + 'static {
 macro_rules! plain {
     ($($type:ty)*) => {$(
         // SAFETY: every bit pattern is a valid value of this scalar.
-        unsafe impl Element for $type {}
+        unsafe impl Element for $type {
+            const __NAME: Option<&'static str> = Some(stringify!($type));
+        }
     )*};
 }
 plain!(u8 i8 u16 i16 usize isize);

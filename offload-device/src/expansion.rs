@@ -4,6 +4,7 @@ use core::marker::PhantomData;
 
 use crate::Argument;
 use crate::description::Layout;
+use crate::signature::ArgumentKind;
 
 /// The type of an argument. The expansion names it more than once, and the compiler shall report an invalid type once: these
 /// layouts exist for every type, by [`InvalidType`], and one item of the expansion alone needs `Argument`.
@@ -12,12 +13,16 @@ pub struct ArgumentType<T>(PhantomData<T>);
 impl<T: Argument> ArgumentType<T> {
     /// Layouts of both scalars.
     pub const LAYOUTS: [Layout; 2] = [Layout::of::<T::First>(), Layout::of::<T::Second>()];
+    /// Kind of the argument.
+    pub const KIND: ArgumentKind = T::KIND;
 }
 
 /// Stands for what types lack that are not arguments, in crates that do not compile.
 pub trait InvalidType {
     /// Constant of the same type as that of `ArgumentType`.
     const LAYOUTS: [Layout; 2] = [Layout::of::<()>(); 2];
+    /// Constant of the same type as that of `ArgumentType`.
+    const KIND: ArgumentKind = ArgumentKind::INVALID;
 }
 impl<T> InvalidType for ArgumentType<T> {}
 

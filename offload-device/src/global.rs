@@ -3,6 +3,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
+use crate::signature::ArgumentKind;
 use crate::{Atomic, AtomicInteger, AtomicUnsigned, Element, Item};
 
 /// A slice of device memory that all work-items of a launch can read and write.
@@ -232,6 +233,10 @@ impl<T: Element> Global<'_, T> {
             Err(before)
         }
     }
+}
+
+impl<T: Element> crate::argument::sealed::SignatureArgument for Global<'_, T> {
+    const KIND: ArgumentKind = ArgumentKind::global::<T>();
 }
 
 // SAFETY: passed as a raw pointer and an integer. Copies on many threads are what rules 1 to 7 allow.

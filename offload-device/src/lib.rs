@@ -52,6 +52,7 @@ mod expansion;
 mod float;
 mod global;
 mod item;
+mod signature;
 
 #[cfg(not(any(target_arch = "amdgpu", target_arch = "nvptx64")))]
 pub mod cpu;
@@ -91,6 +92,7 @@ pub mod __private {
     pub use crate::item::{
         ItemReference, dimensions, is_shared_aligned, is_shared_plain, shared_size,
     };
+    pub use crate::signature::{ArgumentKind, Signature};
 }
 
 /// The README's example runs.

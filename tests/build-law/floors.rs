@@ -100,6 +100,7 @@ const ROOMS: [(&str, &str, &[&[&str]]); 8] = [
             &["executor", "intrinsics"],
             &["device"],
             &["element", "float"],
+            &["signature"],
             &["argument", "atomic", "item"],
             &["global"],
             &["expansion"],

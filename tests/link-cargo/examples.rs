@@ -619,6 +619,10 @@ fn builds_each_template_as_its_user_would() {
         for (_, word, variable, gpu) in launches.iter().filter(|row| row.0 == name) {
             if let Some(driver) = support::gpu_driver::build(word) {
                 let mut cargo = template_cargo(&crate_folder, "run");
+                cargo.env(
+                    "GPU_SIGNATURES",
+                    "saxpy=&Item<0 bytes, 3>, f32, &[f32], Global<f32>",
+                );
                 let text = stdout(&succeed(cargo.env(variable, driver)));
                 let result = format!("\n[2.0, 4.0, 6.0], computed by stand-in 0 {gpu}\n");
                 assert!(text.ends_with(&result), "{name}: {text}");

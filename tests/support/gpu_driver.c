@@ -2,7 +2,8 @@
  * vendors' headers. Memory is the host's. The kernel `saxpy` computes, wrong if WRONG is set; others do nothing.
  *
  * GPU_RECORD names a file to which each call adds a line. GPU_FAIL names a file with the name of a function and the code
- * that it returns from then on. GPU_COUNT is the number of GPUs, 1 by default. */
+ * that it returns from then on. GPU_COUNT is the number of GPUs, 1 by default. GPU_SIGNATURES has a line `<kernel>=<signature>` for each
+ * kernel in Rust that modules have. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,13 +191,26 @@ Status API(hipModuleGetFunction, cuModuleGetFunction)(Function *function, Module
   return !strncmp(name, "missing", 7) ? 500 : 0;
 }
 
-/* Each module has the variable `float filter[3]`. */
+/* Finds a line of GPU_SIGNATURES: the value after the name of a variable `__offload_signature$<kernel>`. */
+static const char *signature(const char *name) {
+  const char *start = "__offload_signature$", *line = getenv("GPU_SIGNATURES");
+  if (strncmp(name, start, strlen(start)))
+    return NULL;
+  name += strlen(start);
+  for (; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+    if (!strncmp(line, name, strlen(name)) && line[strlen(name)] == '=')
+      return line + strlen(name) + 1;
+  return NULL;
+}
+
+/* Each module has the variable `float filter[3]`, and the signatures of its kernels in Rust. */
 Status API(hipModuleGetGlobal, cuModuleGetGlobal_v2)(Address *address, size_t *size, Module module, const char *name) {
   static float filter[3] = {1, 2, 3};
   CALL("%d %s", NUMBER(module), name);
-  *address = (Address)filter;
-  *size = sizeof filter;
-  return !strcmp(name, "filter") ? 0 : 500;
+  const char *text = signature(name);
+  *address = text ? (Address)text : (Address)filter;
+  *size = text ? strcspn(text, "\n") : sizeof filter;
+  return text || !strcmp(name, "filter") ? 0 : 500;
 }
 
 static void saxpy(float a, const float *x, float *y, size_t count) {

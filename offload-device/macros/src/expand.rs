@@ -47,8 +47,6 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
         ("allow_long", allow_long(kernel)),
         ("deprecated", deprecated(kernel)),
         ("threads", optional(threads)),
-        ("shared", shared_size(kernel)),
-        ("dimensions", dimensions(kernel)),
         (
             "layouts",
             each(
@@ -57,6 +55,7 @@ fn cpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
                 ::offload_device::__private::ArgumentType::<$type>::LAYOUTS[1],",
             ),
         ),
+        ("signature", signature(kernel, threads)),
         ("parameters", each(kernel, "$name: $type,")),
         (
             "launch_parameters",
@@ -169,15 +168,17 @@ const CPU: &str = "$function
 #[doc(hidden)]
 $visibility const $description: ::offload_device::__private::Description = {
     use ::offload_device::__private::InvalidType as _;
-    const ALL: &[::offload_device::Layout] = &[$layouts];
+    const __OFFLOAD_ALL: &[::offload_device::Layout] = &[$layouts];
+    const __OFFLOAD_SIGNATURE: ::offload_device::__private::Signature<'static> = $signature;
     ::offload_device::__private::Description {
         name: $text,
         arguments: &::offload_device::__private::present_arguments::<
-            { ::offload_device::__private::arguments_len(ALL) },
-        >(ALL),
-        shared: $shared,
-        threads: $threads,
-        dimensions: $dimensions,
+            { ::offload_device::__private::arguments_len(__OFFLOAD_ALL) },
+        >(__OFFLOAD_ALL),
+        shared: __OFFLOAD_SIGNATURE.shared,
+        threads: __OFFLOAD_SIGNATURE.threads,
+        dimensions: __OFFLOAD_SIGNATURE.dimensions,
+        signature: &__OFFLOAD_SIGNATURE.text::<{ __OFFLOAD_SIGNATURE.text_len() }>(),
     }
 };
 
@@ -202,11 +203,12 @@ const _: () = ::offload_device::__private::check_place(&self::$run, &$run);
 ::offload_device::__launch! { {
     /// Launches the kernel on a GPU, on the stream of the module, and returns before it has run.
     ///
-    /// An argument `&[T]` comes as `&Buffer<T>`, and a `Global<T>` as `&mut Buffer<T>`; see `offload_device::gpu`.
+    /// An argument `&[T]` comes as `&Buffer<T>`, and a `Global<T>` as `&mut Buffer<T>`; see `offload_device::gpu`. The first
+    /// launch from a module waits for the stream: it reads the signature of the image's kernel.
     ///
     /// # Errors
-    /// If a buffer belongs to another stream, the grid is too large, the module has no such kernel, or the API refuses
-    /// the launch. Errors of the running kernel are those of a later call.
+    /// If a buffer belongs to another stream, the grid is too large, the module has no such kernel or one with another
+    /// signature, or the API refuses the launch. Errors of the running kernel are those of a later call.
     #[doc(hidden)]
     $allow
     $allow_long
@@ -287,6 +289,7 @@ fn shared_size(kernel: &Kernel) -> TokenStream {
 /// The functions in it hide those of the user's crate that have the same names: only local variables of a macro are apart.
 fn gpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
     let name = plain_name(kernel);
+    let symbol = format!("__offload_signature${name}");
     // The build reads the limit from the name of this function, and links in an empty one.
     let limit = threads.map_or_else(TokenStream::new, |threads| {
         let symbol = string(&format!("__offload_threads${name}${threads}$"));
@@ -308,9 +311,18 @@ fn gpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
         ("body_block", TokenTree::from(kernel.body.clone()).into()),
         ("limit", limit),
         ("joined", joined(kernel)),
+        ("symbol", string(&symbol)),
+        ("signature", signature(kernel, threads)),
     ];
     fill(
-        "#[unsafe(no_mangle)]
+        "const _: () = {
+            use ::offload_device::__private::InvalidType as _;
+            const __OFFLOAD_SIGNATURE: ::offload_device::__private::Signature<'static> = $signature;
+            #[unsafe(export_name = $symbol)]
+            static __OFFLOAD_TEXT: [u8; __OFFLOAD_SIGNATURE.text_len()] = __OFFLOAD_SIGNATURE.text();
+        };
+
+        #[unsafe(no_mangle)]
         #[doc = $doc]
         $allow
         $visibility unsafe extern \"gpu-kernel\" fn $name($raw) {
@@ -320,6 +332,26 @@ fn gpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
             $limit
             let item = unsafe { ::offload_device::Item::new(::offload_device::__private::State::current()) };
             let () = __offload_body(&item, $joined);
+        }",
+        &values,
+    )
+}
+
+/// Returns a constant expression: the signature of the kernel, the same for the CPU and for GPUs.
+fn signature(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
+    let kinds = "::offload_device::__private::ArgumentType::<$type>::KIND,";
+    let values = [
+        ("shared", shared_size(kernel)),
+        ("dimensions", dimensions(kernel)),
+        ("kinds", each(kernel, kinds)),
+        ("threads", optional(threads)),
+    ];
+    fill(
+        "::offload_device::__private::Signature {
+            shared: $shared,
+            dimensions: $dimensions,
+            arguments: &[$kinds],
+            threads: $threads,
         }",
         &values,
     )

@@ -92,6 +92,16 @@ pub enum Error {
         /// The problem, with the kernel's name.
         problem: String,
     },
+    /// A kernel in Rust and the image's kernel of the same name have different signatures.
+    #[non_exhaustive]
+    Signature {
+        /// Name of the kernel.
+        kernel: String,
+        /// Signature of the kernel in the program.
+        expected: String,
+        /// Signature of the kernel in the image; none if the image does not say it.
+        found: Option<String>,
+    },
     /// An argument is a buffer of another stream than the module's.
     ArgumentStream {
         /// Name of the kernel.
@@ -147,6 +157,11 @@ impl Error {
         }
     }
 
+    /// Returns true if a module has no variable of a name: `hipErrorNotFound`, `CUDA_ERROR_NOT_FOUND`, or `hipErrorInvalidSymbol`.
+    pub(super) fn is_no_variable(&self) -> bool {
+        matches!(self, Self::Call { code: 500 | 13, .. })
+    }
+
     /// Adds details to an error of a function.
     pub(super) fn with_details(mut self, more: &str) -> Self {
         if let Self::Call { details, .. } = &mut self {
@@ -187,9 +202,7 @@ impl fmt::Display for Error {
             } => write_call(f, (function, *code), name, [text, details]),
             Self::NoGpu { reasons } => {
                 write!(f, "no GPU found")?;
-                reasons
-                    .iter()
-                    .try_for_each(|reason| write!(f, "\n{reason}"))
+                write_lines(f, reasons)
             }
             Self::NoSuchGpu { api, index, count } => {
                 write!(
@@ -206,6 +219,11 @@ impl fmt::Display for Error {
                 )
             }
             Self::Launch { problem } => f.write_str(problem),
+            Self::Signature {
+                kernel,
+                expected,
+                found,
+            } => write_signature(f, kernel, expected, found.as_deref()),
             Self::ArgumentStream { kernel, index } => {
                 write!(
                     f,
@@ -213,10 +231,9 @@ impl fmt::Display for Error {
                     hint: move the buffer with `Buffer::move_to`, or launch with `Module::on`"
                 )
             }
-            Self::OtherGpu => write!(
-                f,
-                "expected a stream of the same GPU, found one of another GPU"
-            ),
+            Self::OtherGpu => {
+                f.write_str("expected a stream of the same GPU, found one of another GPU")
+            }
             Self::Length { buffer, slice } => {
                 write!(
                     f,
@@ -265,6 +282,29 @@ fn write_call(
     Ok(())
 }
 
+/// Writes that the image's kernel has another signature, or none.
+fn write_signature(
+    f: &mut fmt::Formatter<'_>,
+    kernel: &str,
+    expected: &str,
+    found: Option<&str>,
+) -> fmt::Result {
+    write!(
+        f,
+        "kernel `{kernel}`: expected the signature `{expected}` in the image, found "
+    )?;
+    match found {
+        Some(found) => write!(
+            f,
+            "`{found}`\nhint: build the image from the crate of this kernel, with the same features, or give the kernel another name"
+        ),
+        None => write!(
+            f,
+            "none\nhint: the image's kernel is not a kernel in Rust, or an older offload-device built it: build the image again"
+        ),
+    }
+}
+
 /// Writes that no image could be loaded, and the error for each.
 fn write_no_image(f: &mut fmt::Formatter<'_>, target: &str, failures: &[Error]) -> fmt::Result {
     write!(f, "no image for `{target}`")?;
@@ -272,9 +312,12 @@ fn write_no_image(f: &mut fmt::Formatter<'_>, target: &str, failures: &[Error]) 
         return write!(f, ": the module has no image for this vendor's GPUs");
     }
     write!(f, " among {}", failures.len())?;
-    failures
-        .iter()
-        .try_for_each(|failure| write!(f, "\n{failure}"))
+    write_lines(f, failures)
+}
+
+/// Writes errors, each after a line break.
+fn write_lines(f: &mut fmt::Formatter<'_>, errors: &[Error]) -> fmt::Result {
+    errors.iter().try_for_each(|error| write!(f, "\n{error}"))
 }
 
 /// Names the images that an API loads.

@@ -29,8 +29,8 @@ pub unsafe fn launch(
         check_for_hip(description.name, module, grid)?;
     }
     let kernel = module.kernel(description.name)?;
-    // SAFETY: the types of the arguments are those of the kernel, which `Module::load` promised to be the one of the
-    // description. Its accesses are checked (see the documentation of `Global`).
+    module.check_signature(description)?;
+    // SAFETY: the types of the arguments are those of the kernel in the image, which has the same signature. Its accesses are checked (see the documentation of `Global`).
     unsafe { kernel.launch_bytes(grid, description.shared, arguments) }
 }
 

@@ -1,14 +1,16 @@
 //! Loaded images.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ffi::{CString, c_int, c_uint, c_void};
 use std::ptr::null_mut;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::driver::{Handle, printable};
 use super::image::ImageKind;
 use super::stream::Context;
 use super::{Api, Error, Kernel, Stream, Variable};
+use crate::description::Description;
 
 /// A loaded image, and the stream that its kernels run on.
 #[derive(Clone, Debug)]
@@ -21,6 +23,8 @@ pub struct Module {
 struct Loaded {
     context: Arc<Context>,
     handle: Handle,
+    /// Names and signatures of kernels in Rust that the image has.
+    signatures: Mutex<HashSet<(&'static str, &'static [u8])>>,
     /// HIP's runtime reads it as long as the module is loaded.
     _image: Cow<'static, [u8]>,
 }
@@ -37,9 +41,8 @@ impl Module {
     ///
     /// # Safety
     /// - The image is complete and was made by a compiler: the API does not check it.
-    /// - A kernel in it that has the name of a kernel in Rust, of which the program calls the safe `launch`, was built from the
-    ///   source of that kernel. This is so if `offload-build` built the image from the crate of the kernel, with the features that
-    ///   the program has it with, and if no `cfg` changes the types or the dimensions of the kernel's arguments for GPUs.
+    /// - Its symbols `__offload_signature$…` are those of `#[kernel]`: a safe `launch` compares the signature of its kernel, arguments,
+    ///   shared memory and dimensions, with that of the image's kernel of the same name, and fails if they differ.
     pub unsafe fn load(
         stream: &Stream,
         image: impl Into<Cow<'static, [u8]>>,
@@ -60,6 +63,7 @@ impl Module {
         let loaded = Loaded {
             context,
             handle,
+            signatures: Mutex::default(),
             _image: image,
         };
         Ok(Self {
@@ -155,6 +159,42 @@ impl Module {
             address,
             size,
         })
+    }
+
+    /// Checks, once for each kernel, that the image's kernel has the signature of a kernel in Rust.
+    pub(super) fn check_signature(&self, kernel: &Description) -> Result<(), Error> {
+        let entry = (kernel.name, kernel.signature);
+        // A panic leaves no set that is half changed.
+        let signatures = || {
+            let signatures = self.loaded.signatures.lock();
+            signatures.unwrap_or_else(PoisonError::into_inner)
+        };
+        if signatures().contains(&entry) {
+            return Ok(());
+        }
+        let found = self.signature(kernel.name)?;
+        if found.as_deref() != Some(kernel.signature) {
+            let text = |bytes: &[u8]| printable(bytes);
+            return Err(Error::Signature {
+                kernel: kernel.name.to_owned(),
+                expected: text(kernel.signature),
+                found: found.as_deref().map(text),
+            });
+        }
+        signatures().insert(entry);
+        Ok(())
+    }
+
+    /// Reads the signature of the image's kernel, which kernels in Rust have.
+    fn signature(&self, kernel: &str) -> Result<Option<Vec<u8>>, Error> {
+        let variable = match self.variable(&format!("__offload_signature${kernel}")) {
+            Ok(variable) => variable,
+            Err(error) if error.is_no_variable() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut text = vec![0u8; variable.size()];
+        variable.copy_to(&mut text)?;
+        Ok(Some(text))
     }
 }
 

@@ -6,7 +6,7 @@ use offload_device::Grid;
 use offload_device::gpu::{Api, Buffer, Device, Error, Module, Stream};
 
 use crate::stand_in::{CUDA_IMAGE, HIP_IMAGE, StandIn, cuda_without, with_library, with_stand_ins};
-use crate::{large, line, missing, saxpy};
+use crate::{large, line, missing, others, saxpy};
 
 /// Does everything that a program can do, up to the first error.
 fn run(stand_in: &StandIn) -> Result<(), Error> {
@@ -200,6 +200,53 @@ fn checks_the_grid_of_kernels_in_rust() {
                 .iter()
                 .any(|call| call.starts_with(launches))
         );
+    });
+}
+
+#[test]
+fn compares_the_signatures_of_kernels_in_rust() {
+    let name = "errors::compares_the_signatures_of_kernels_in_rust";
+    with_stand_ins(name, |stand_in| {
+        let (stream, module) = stand_in.module();
+        let x = Buffer::<f32>::zeroed(&stream, 1).unwrap();
+        let mut y = Buffer::<f32>::zeroed(&stream, 1).unwrap();
+        let mut words = Buffer::<u32>::zeroed(&stream, 1).unwrap();
+        let grid = Grid::new(1, 1);
+        stand_in.calls();
+        let error = others::saxpy::launch(&module, grid, 1.0, 0, 0, &mut words).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "kernel `saxpy`: expected the signature `&Item<0 bytes, 3>, f32, u64, u64, Global<u32>; threads = 256` in the image, \
+             found `&Item<0 bytes, 3>, f32, &[f32], Global<f32>; threads = 256`\n\
+             hint: build the image from the crate of this kernel, with the same features, or give the kernel another name"
+        );
+        let error = others::nothing::launch(&module, grid).unwrap_err();
+        assert!(
+            matches!(&error, Error::Signature { kernel, found: Some(found), .. }
+                if kernel == "nothing" && found == "&Item<2048 bytes, 3>"),
+            "{error}"
+        );
+        let error = others::line::launch(&module, grid).unwrap_err();
+        assert!(matches!(error, Error::Signature { .. }), "{error}");
+        let error = others::unsigned::launch(&module, grid).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "kernel `unsigned`: expected the signature `&Item<0 bytes, 3>` in the image, found none\n\
+             hint: the image's kernel is not a kernel in Rust, or an older offload-device built it: build the image again"
+        );
+        let launches = stand_in.name("hipModuleLaunchKernel", "cuLaunchKernel");
+        let count = |start: &str| {
+            let calls = stand_in.calls();
+            calls.iter().filter(|call| call.starts_with(start)).count()
+        };
+        assert_eq!(count(launches), 0);
+        // Once for each kernel of a module, with a clone of it on any stream.
+        let reads = stand_in.name("hipModuleGetGlobal", "cuModuleGetGlobal");
+        saxpy::launch(&module, grid, 1.0, &x, &mut y).unwrap();
+        assert_eq!(count(reads), 1);
+        saxpy::launch(&module.clone(), grid, 1.0, &x, &mut y).unwrap();
+        assert_eq!(count(reads), 0);
+        assert!(others::saxpy::launch(&module, grid, 1.0, 0, 0, &mut words).is_err());
     });
 }
 

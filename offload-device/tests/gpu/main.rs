@@ -79,6 +79,27 @@ pub fn large(_item: &Item<[u8; 65536]>) {}
 #[kernel]
 pub fn line(_item: &Item<(), 1>) {}
 
+/// Other kernels of the same names, and one that modules have without a signature.
+pub mod others {
+    use offload_device::{Global, Item, kernel};
+
+    /// Has arguments of the same sizes.
+    #[kernel(threads = 256)]
+    pub fn saxpy(_item: &Item, _a: f32, _x: u64, _count: u64, _y: Global<u32>) {}
+
+    /// Shares less memory.
+    #[kernel]
+    pub fn nothing(_item: &Item<[u8; 1024]>) {}
+
+    /// Has more dimensions.
+    #[kernel]
+    pub fn line(_item: &Item<(), 2>) {}
+
+    /// Is not a kernel in Rust.
+    #[kernel]
+    pub fn unsigned(_item: &Item) {}
+}
+
 /// Is in no module.
 #[kernel]
 pub fn missing(_item: &Item) {}

@@ -20,6 +20,16 @@ pub(crate) struct StandIn {
 pub(crate) const HIP_IMAGE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__ for the stand-in";
 pub(crate) const CUDA_IMAGE: &[u8] = b"\x50\xed\x55\xba for the stand-in, which looks at byte 32";
 
+/// Signatures of the kernels in Rust that the stand-in's modules have.
+const SIGNATURES: [&str; 6] = [
+    "saxpy=&Item<0 bytes, 3>, f32, &[f32], Global<f32>; threads = 256",
+    "scalars=&Item<0 bytes, 3>, u8, i8, u16, i16, u32, i32, u64, i64, usize, isize, f32, f64",
+    "mixed=&Item<0 bytes, 3>, u8, &[u8], u16, Global<16 bytes of alignment 8>, u8, f64, &[12 bytes of alignment 4], u8",
+    "nothing=&Item<2048 bytes, 3>",
+    "large=&Item<65536 bytes, 3>",
+    "line=&Item<0 bytes, 1>",
+];
+
 /// Runs a test with the stand-in of each API, in a process of its own. `name` is the test's, with its modules.
 pub(crate) fn with_stand_ins(name: &str, test: impl Fn(&StandIn)) {
     if let Some(api) = env::var_os("GPU_TEST_API") {
@@ -39,6 +49,7 @@ pub(crate) fn with_stand_ins(name: &str, test: impl Fn(&StandIn)) {
         let mut child = child(name);
         child
             .env("GPU_TEST_API", api.to_string())
+            .env("GPU_SIGNATURES", SIGNATURES.join("\n"))
             .env("GPU_RECORD", folder.join("record"))
             .env("GPU_FAIL", folder.join("fail"))
             .env(variable(api), library);
