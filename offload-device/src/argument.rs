@@ -9,6 +9,8 @@ use crate::signature::ArgumentKind;
 /// An argument is passed as one or two scalars: compilers for GPUs do not agree on how a struct is passed. A slice or a
 /// `Global` is a pointer and a length, which counts elements.
 ///
+/// This trait is sealed.
+///
 /// # Safety
 /// `First` and `Second` are integers, floats, pointers or `()`. Every value that `join` makes of the result of one `split`
 /// may exist on many threads at the same time.

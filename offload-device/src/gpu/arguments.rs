@@ -88,6 +88,8 @@ impl<T> KernelArgument for Buffer<T> {
 /// Types of arguments of kernels in Rust, as a launch on a GPU takes them. Each [`Argument`](crate::Argument) of this crate
 /// is one; it is no supertrait, so that the compiler reports an invalid type once.
 ///
+/// This trait is sealed.
+///
 /// # Safety
 /// [`HostArgument::append`] of `Host` appends the scalars that [`Argument::split`](crate::Argument::split) would return. Their
 /// memory stays valid until the stream has run the kernel, and exclusive until then for a [`Global`].
@@ -96,13 +98,15 @@ impl<T> KernelArgument for Buffer<T> {
     label = "expected an integer of 8 to 64 bits, `f32`, `f64`, `&[T]` or `Global<T>`",
     note = "pass a `bool` as `u8`, a `char` as `u32`, and memory that the kernel writes as `Global<T>`"
 )]
-pub unsafe trait LaunchArgument {
+pub unsafe trait LaunchArgument: sealed::LaunchType {
     /// Argument of `launch`: the type itself, or `&Buffer<T>` for `&[T]`, or `&mut Buffer<T>` for `Global<T>`.
     type Host: HostArgument;
 }
 
 /// Arguments that a `launch` takes, see [`LaunchArgument`].
-pub trait HostArgument {
+///
+/// This trait is sealed.
+pub trait HostArgument: sealed::HostType {
     /// Appends the scalars of the argument.
     #[doc(hidden)]
     fn append(self, arguments: &mut Arguments<'_>);
@@ -152,4 +156,22 @@ mod sealed {
     pub trait Sealed {}
     impl<T: crate::Element> Sealed for T {}
     impl<T> Sealed for super::Buffer<T> {}
+
+    /// Types that have [`LaunchArgument`](super::LaunchArgument).
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` cannot be an argument of a kernel",
+        label = "`LaunchArgument` is sealed: other crates cannot implement it"
+    )]
+    pub trait LaunchType {}
+    impl<T: crate::argument::sealed::SignatureArgument> LaunchType for T {}
+
+    /// Types that have [`HostArgument`](super::HostArgument).
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` cannot be an argument of a kernel",
+        label = "`HostArgument` is sealed: other crates cannot implement it"
+    )]
+    pub trait HostType {}
+    impl<T: crate::Element> HostType for T {}
+    impl<T> HostType for &super::Buffer<T> {}
+    impl<T> HostType for &mut super::Buffer<T> {}
 }

@@ -1,5 +1,5 @@
 //! Arguments that a launch on a GPU does not take.
-use offload_device::gpu::{Buffer, KernelArgument, Module};
+use offload_device::gpu::{Buffer, HostArgument, KernelArgument, LaunchArgument, Module};
 use offload_device::{Global, Grid, Item, kernel};
 
 #[kernel]
@@ -35,5 +35,12 @@ fn without_unsafe(module: &Module) {
     let kernel = module.kernel("saxpy").unwrap();
     let _ = kernel.launch(Grid::new(1, 1), 0, &[]); //~ call to unsafe function `Kernel::<'_>::launch` is unsafe
 }
+
+struct Mine;
+// SAFETY: does not compile.
+unsafe impl LaunchArgument for Mine { //~ `Mine` cannot be an argument of a kernel: `LaunchArgument` is sealed
+    type Host = u32;
+}
+impl HostArgument for Mine {} //~ not all trait items implemented //~ `Mine` cannot be an argument of a kernel: `HostArgument` is sealed
 
 fn main() {}
