@@ -13,6 +13,7 @@ const MAX_ITEMS: u64 = 1024;
 /// assert_eq!(Grid::new(4, 256), Grid { groups: [4, 1, 1], items: [256, 1, 1] });
 /// assert_eq!(Grid::new([8, 8], [16, 16]), Grid { groups: [8, 8, 1], items: [16, 16, 1] });
 /// assert_eq!(Grid::covering(1000, 256), Grid::new(4, 256));
+/// assert_eq!(Grid::for_len([0.0; 1000].len(), 256), Grid::new(4, 256));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grid {
@@ -39,6 +40,23 @@ impl Grid {
             size => u32::div_ceil(all[dimension], size),
         });
         Self { groups, items }
+    }
+
+    /// Creates the smallest grid of one dimension with at least a work-item for each element of a slice or buffer of this length.
+    ///
+    /// # Panics
+    /// If that needs 2³² or more workgroups.
+    #[must_use]
+    #[track_caller]
+    pub fn for_len(len: usize, items: u32) -> Self {
+        let groups = match items {
+            0 => 0,
+            size => len.div_ceil(size as usize),
+        };
+        let groups = u32::try_from(groups).unwrap_or_else(|_| {
+            panic!("expected less than 2^32 workgroups, found {groups}: {len} work-items in workgroups of {items}")
+        });
+        Self::new(groups, items)
     }
 
     /// Returns true if the grid has no work-item.
@@ -108,6 +126,7 @@ pub(crate) fn place(index: u64, sizes: [u32; 3]) -> [u32; 3] {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Size([u32; 3]);
 
+// No other integer may convert: `Grid::new(4, 256)` would then be one of `i32`, the default of literals.
 impl From<u32> for Size {
     fn from(x: u32) -> Self {
         Self([x, 1, 1])
@@ -164,5 +183,19 @@ mod tests {
         );
         assert_eq!(Grid::covering(0, 256).groups, [0, 1, 1]);
         assert_eq!(Grid::covering(7, 0).groups, [0, 1, 1]);
+    }
+
+    #[test]
+    fn covers_a_length() {
+        assert_eq!(Grid::for_len(1025, 256), Grid::new(5, 256));
+        assert_eq!(Grid::for_len(0, 256), Grid::new(0, 256));
+        assert_eq!(Grid::for_len(7, 0), Grid::new(0, 0));
+        // More than a `u32`, as work-items and as workgroups.
+        assert_eq!(Grid::for_len((1 << 32) + 1, 256).groups[0], (1 << 24) + 1);
+        let error = std::panic::catch_unwind(|| Grid::for_len(1 << 32, 1)).unwrap_err();
+        assert_eq!(
+            error.downcast_ref::<String>().unwrap(),
+            "expected less than 2^32 workgroups, found 4294967296: 4294967296 work-items in workgroups of 1"
+        );
     }
 }

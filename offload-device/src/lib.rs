@@ -18,7 +18,7 @@
 //! fn main() {
 //!     let x = vec![1.0; 1000];
 //!     let mut y = vec![2.0; 1000];
-//!     saxpy::run(Grid::new(4, 256), 3.0, &x, Global::new(&mut y));
+//!     saxpy::run(Grid::for_len(y.len(), 256), 3.0, &x, Global::new(&mut y));
 //!     assert_eq!(y, vec![5.0; 1000]);
 //! }
 //! ```

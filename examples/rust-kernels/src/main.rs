@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn grids() -> [Grid; 3] {
     let tile = TILE as u32;
     [
-        Grid::covering((N * N) as u32, 256),
+        Grid::for_len(N * N, 256),
         Grid::covering([N as u32; 2], [tile; 2]),
         Grid::new(8, GROUP as u32),
     ]

@@ -38,7 +38,7 @@ impl Kernel<'_> {
     /// # use offload_device::{Grid, gpu::*};
     /// # fn run(module: &Module, x: &Buffer<f32>, y: &mut Buffer<f32>) -> Result<(), Error> {
     /// // __global__ void saxpy(float a, const float *x, float *y, unsigned count)
-    /// let count = y.len() as u32;
+    /// let count = u32::try_from(y.len()).expect("the program has fewer elements");
     /// let saxpy = module.kernel("saxpy")?;
     /// // SAFETY: these are the arguments of the kernel, which accesses `count` elements.
     /// unsafe { saxpy.launch(Grid::covering(count, 256), 0, &[&2.0f32, x, y, &count])? }

@@ -18,7 +18,7 @@
 //!     let module = unsafe { Module::load_any(&stream, images.iter().copied())? };
 //!     let x = Buffer::from_slice(&stream, &[1.0; 1000])?;
 //!     let mut y = Buffer::from_slice(&stream, &[2.0; 1000])?;
-//!     saxpy::launch(&module, Grid::covering(1000, 256), 3.0, &x, &mut y)?;
+//!     saxpy::launch(&module, Grid::for_len(y.len(), 256), 3.0, &x, &mut y)?;
 //!     y.to_vec()
 //! }
 //! # fn main() {}

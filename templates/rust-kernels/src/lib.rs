@@ -21,19 +21,13 @@ pub fn saxpy_on_gpu(device: &Device, a: f32, x: &[f32], y: &mut [f32]) -> Result
         unsafe { Module::load_any(&stream, images::images().iter().map(|image| image.bytes))? };
     let x = Buffer::from_slice(&stream, x)?;
     let mut result = Buffer::from_slice(&stream, y)?;
-    saxpy::launch(
-        &module,
-        Grid::covering(y.len() as u32, 256),
-        a,
-        &x,
-        &mut result,
-    )?;
+    saxpy::launch(&module, Grid::for_len(y.len(), 256), a, &x, &mut result)?;
     result.copy_to(y)
 }
 
 /// Replaces `y` by `a * x + y`, computed by the CPU.
 pub fn saxpy_on_cpu(a: f32, x: &[f32], y: &mut [f32]) {
-    saxpy::run(Grid::covering(y.len() as u32, 256), a, x, Global::new(y));
+    saxpy::run(Grid::for_len(y.len(), 256), a, x, Global::new(y));
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ pub fn compare(gpu: Option<(&Stream, &Module)>) -> Result<bool, Error> {
         is_equal: true,
     };
     const COUNT: usize = 10_000;
-    let all = Grid::covering(COUNT as u32, 128);
+    let all = Grid::for_len(COUNT, 128);
     let numbers = numbers();
     let reals: Vec<f64> = numbers
         .iter()

@@ -57,10 +57,10 @@ pub fn print(stream: &Stream, rust: &Module) -> Result<(), Error> {
     let mut c = Buffer::<f32>::zeroed(stream, ROWS * ROWS)?;
     let mut randoms = Buffer::<u32>::zeroed(stream, RANDOMS)?;
 
-    let vectors = Grid::covering(COUNT as u32, 256);
+    let vectors = Grid::for_len(COUNT, 256);
     let groups = Grid::new(4096, 256);
     let tiles = Grid::covering([ROWS as u32; 2], [16; 2]);
-    let items = Grid::covering(RANDOMS as u32, 256);
+    let items = Grid::for_len(RANDOMS, 256);
     let bytes = (COUNT * size_of::<f32>()) as f64;
     let operations = 2.0 * (ROWS as f64).powi(3);
     let steps = (RANDOMS * STEPS as usize) as f64;
