@@ -25,7 +25,7 @@ impl Device {
     /// [`Error::NoGpu`] if there is no GPU, with the reason for each API.
     pub fn all() -> Result<Vec<Self>, Error> {
         let (mut all, mut reasons) = (Vec::new(), Vec::new());
-        for api in Api::ALL {
+        for &api in Api::ALL {
             match Self::of(api) {
                 Ok(devices) => all.extend(devices),
                 Err(reason) => reasons.push(reason),

@@ -14,7 +14,7 @@ pub enum Api {
 
 impl Api {
     /// All APIs, in the order in which [`Device::all`](super::Device::all) searches.
-    pub const ALL: [Self; 2] = [Self::Cuda, Self::Hip];
+    pub const ALL: &'static [Self] = &[Self::Cuda, Self::Hip];
 }
 
 impl fmt::Display for Api {
@@ -31,6 +31,7 @@ impl fmt::Display for Api {
 #[non_exhaustive]
 pub enum Error {
     /// The library of an API is missing or cannot be loaded.
+    #[non_exhaustive]
     Library {
         /// The API.
         api: Api,
@@ -40,6 +41,7 @@ pub enum Error {
         failures: Vec<String>,
     },
     /// The library of an API is too old: it has no such function.
+    #[non_exhaustive]
     Function {
         /// Name or path of the library.
         library: String,
@@ -47,6 +49,7 @@ pub enum Error {
         function: &'static str,
     },
     /// A function of an API failed.
+    #[non_exhaustive]
     Call {
         /// The function.
         function: &'static str,
@@ -60,11 +63,13 @@ pub enum Error {
         details: String,
     },
     /// No API has a GPU.
+    #[non_exhaustive]
     NoGpu {
         /// The reason for each API.
         reasons: Vec<Error>,
     },
     /// An API has no GPU of this index.
+    #[non_exhaustive]
     NoSuchGpu {
         /// The API.
         api: Api,
@@ -74,6 +79,7 @@ pub enum Error {
         count: usize,
     },
     /// No image could be loaded.
+    #[non_exhaustive]
     NoImage {
         /// The GPU's target.
         target: String,
@@ -81,6 +87,7 @@ pub enum Error {
         failures: Vec<Error>,
     },
     /// The API cannot read an image: it is not what [`Module::load`](super::Module::load) takes.
+    #[non_exhaustive]
     Image {
         /// The API.
         api: Api,
@@ -88,6 +95,7 @@ pub enum Error {
         found: String,
     },
     /// A kernel cannot be launched with this grid or this much shared memory.
+    #[non_exhaustive]
     Launch {
         /// The problem, with the kernel's name.
         problem: String,
@@ -103,6 +111,7 @@ pub enum Error {
         found: Option<String>,
     },
     /// An argument is a buffer of another stream than the module's.
+    #[non_exhaustive]
     ArgumentStream {
         /// Name of the kernel.
         kernel: String,
@@ -112,6 +121,7 @@ pub enum Error {
     /// A module or buffer and a stream are of different GPUs.
     OtherGpu,
     /// The lengths of a buffer and a slice differ.
+    #[non_exhaustive]
     Length {
         /// Length of the buffer in elements.
         buffer: usize,
@@ -119,6 +129,7 @@ pub enum Error {
         slice: usize,
     },
     /// The sizes of a variable of a module and a slice differ.
+    #[non_exhaustive]
     VariableSize {
         /// Name of the variable.
         variable: String,
@@ -128,6 +139,7 @@ pub enum Error {
         slice: usize,
     },
     /// A buffer of this length does not fit in the address space.
+    #[non_exhaustive]
     TooLarge {
         /// Length in elements.
         len: usize,

@@ -1,5 +1,5 @@
 //! Arguments that a launch on a GPU does not take.
-use offload_device::gpu::{Buffer, HostArgument, KernelArgument, LaunchArgument, Module};
+use offload_device::gpu::{Buffer, Error, HostArgument, KernelArgument, LaunchArgument, Module};
 use offload_device::{Global, Grid, Item, kernel};
 
 #[kernel]
@@ -34,6 +34,10 @@ fn other_languages(x: &[f32]) {
 fn without_unsafe(module: &Module) {
     let kernel = module.kernel("saxpy").unwrap();
     let _ = kernel.launch(Grid::new(1, 1), 0, &[]); //~ call to unsafe function `Kernel::<'_>::launch` is unsafe
+}
+
+fn fields(error: Error) {
+    if let Error::Length { buffer, slice } = error {} //~ `..` required with variant marked as non-exhaustive
 }
 
 struct Mine;

@@ -38,13 +38,15 @@ fn computes_on_the_device() {
             error.to_string(),
             "expected a slice of the buffer's length 1000, found 999 elements"
         );
-        assert_eq!(
-            y.copy_from(&[]).unwrap_err(),
+        let error = y.copy_from(&[]).unwrap_err();
+        assert!(matches!(
+            error,
             Error::Length {
                 buffer: 1000,
-                slice: 0
+                slice: 0,
+                ..
             }
-        );
+        ));
     });
 }
 
@@ -87,16 +89,9 @@ fn reads_and_writes_variables() {
         assert_eq!(error.to_string(), expected);
         // SAFETY: nothing is copied.
         let error = unsafe { filter.copy_from(&[0u16; 5]) }.unwrap_err();
-        let variable = "filter".to_owned();
-        let (size, slice) = (12, 10);
-        assert_eq!(
-            error,
-            Error::VariableSize {
-                variable,
-                size,
-                slice
-            }
-        );
+        let expected =
+            "variable `filter`: expected a slice of its size of 12 bytes, found 10 bytes";
+        assert_eq!(error.to_string(), expected);
         assert_eq!(stand_in.calls(), [""; 0]);
         drop(stream);
     });
@@ -153,12 +148,9 @@ fn keeps_each_buffer_on_its_stream() {
         );
         // SAFETY: refused before the launch.
         let refused = unsafe { module.kernel("saxpy").unwrap().launch(grid, 0, &[&y]) };
-        assert_eq!(
-            refused.unwrap_err(),
-            Error::ArgumentStream {
-                kernel: "saxpy".to_owned(),
-                index: 0
-            }
+        assert!(
+            matches!(&refused, Err(Error::ArgumentStream { kernel, index: 0, .. }) if kernel == "saxpy"),
+            "{refused:?}"
         );
         stand_in.calls();
         y.move_to(&one).unwrap();

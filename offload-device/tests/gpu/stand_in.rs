@@ -39,7 +39,7 @@ pub(crate) fn with_stand_ins(name: &str, test: impl Fn(&StandIn)) {
         let stand_in = StandIn { api, record, fail };
         return test(&stand_in);
     }
-    for api in Api::ALL {
+    for &api in Api::ALL {
         let Some(library) = library(api) else {
             continue;
         };
