@@ -703,18 +703,24 @@ fn gives_work_items_stacks_of_the_set_size() {
 
 #[test]
 fn reports_a_stack_that_cannot_be_allocated() {
-    let settings = Settings {
-        stack_size: 1 << 50,
-        ..SETTINGS
-    };
-    let message = failure(settings, || recursive::run(Grid::new(1, 1), 1));
-    let message = message.downcast_ref::<String>().unwrap();
-    let start = "kernel `recursive`, workgroup [0, 0, 0]: cannot allocate a work-item's stack of 1099511627776 KiB: ";
-    assert!(message.starts_with(start), "{message}");
-    assert!(
-        message.contains("\nhint: decrease OFFLOAD_DEVICE_THREADS or OFFLOAD_DEVICE_STACK\n"),
-        "{message}"
-    );
+    // Without and with an overflow when pages around it are added.
+    for stack_size in [1 << 50, usize::MAX] {
+        let settings = Settings {
+            stack_size,
+            ..SETTINGS
+        };
+        let message = failure(settings, || recursive::run(Grid::new(1, 1), 1));
+        let message = message.downcast_ref::<String>().unwrap();
+        let start = format!(
+            "kernel `recursive`, workgroup [0, 0, 0]: cannot allocate a work-item's stack of {} KiB: ",
+            stack_size / 1024
+        );
+        assert!(message.starts_with(&start), "{message}");
+        assert!(
+            message.contains("\nhint: decrease OFFLOAD_DEVICE_THREADS or OFFLOAD_DEVICE_STACK\n"),
+            "{message}"
+        );
+    }
 }
 
 /// Runs in a process of its own, with variables: see `reads_settings_from_variables`.

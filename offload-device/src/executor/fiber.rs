@@ -91,6 +91,10 @@ impl Stacks {
                 None
             }
         });
+        // corosensei adds pages to the size, and panics if the sum overflows.
+        if self.size > isize::MAX as usize {
+            return Err(io::Error::from(io::ErrorKind::OutOfMemory));
+        }
         stack.map_or_else(|| DefaultStack::new(self.size), Ok)
     }
 
