@@ -723,6 +723,23 @@ fn reports_a_stack_that_cannot_be_allocated() {
     }
 }
 
+/// Applies settings in which other work-items of its thread run.
+#[kernel]
+fn applies_settings(item: &Item) {
+    let seed = 100 + item.local_id(0) as u64;
+    Settings { seed, ..SETTINGS }.apply(|| item.barrier());
+}
+
+#[test]
+fn keeps_the_settings_of_the_host_after_a_launch() {
+    SETTINGS.apply(|| {
+        applies_settings::run(Grid::new(1, 3));
+        let message = catch_unwind(|| divergent::run(Grid::new(1, 2), 1)).unwrap_err();
+        let message = message.downcast_ref::<String>().unwrap();
+        assert!(message.contains(HINT), "{message}");
+    });
+}
+
 /// Runs in a process of its own, with variables: see `reads_settings_from_variables`.
 #[test]
 #[ignore = "a part of another test"]

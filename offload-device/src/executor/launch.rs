@@ -27,7 +27,8 @@ pub(crate) fn run(
         return;
     }
     let launch = Launch::new(kernel, grid, Settings::current(), shared, work_item);
-    if let Err(failure) = launch.run() {
+    let result = Settings::keep(|| launch.run());
+    if let Err(failure) = result {
         failure.report();
     }
 }

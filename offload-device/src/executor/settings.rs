@@ -80,14 +80,22 @@ impl Settings {
 
     /// Calls a function; launches that it starts on this thread use these settings instead of the variables.
     pub fn apply<R>(self, function: impl FnOnce() -> R) -> R {
-        /// Restores the settings, after a panic too.
+        Self::keep(|| {
+            APPLIED.set(Some(self));
+            function()
+        })
+    }
+
+    /// Calls a function, and restores the settings of this thread, after a panic too. A kernel changes them for the other work-items
+    /// of its thread, if it calls [`apply`](Self::apply) with a barrier in the function.
+    pub(super) fn keep<R>(function: impl FnOnce() -> R) -> R {
         struct Restore(Option<Settings>);
         impl Drop for Restore {
             fn drop(&mut self) {
                 APPLIED.set(self.0);
             }
         }
-        let _restore = Restore(APPLIED.replace(Some(self)));
+        let _restore = Restore(APPLIED.get());
         function()
     }
 
