@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ffi::{CString, c_int, c_uint, c_void};
+use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,8 +26,8 @@ struct Loaded {
     handle: Handle,
     /// Names and signatures of kernels in Rust that the image has.
     signatures: Mutex<HashSet<(&'static str, &'static [u8])>>,
-    /// HIP's runtime reads it as long as the module is loaded.
-    _image: Cow<'static, [u8]>,
+    /// HIP's runtime reads it as long as the module is loaded: freed only after the module was unloaded.
+    image: ManuallyDrop<Cow<'static, [u8]>>,
 }
 
 impl Module {
@@ -64,7 +65,7 @@ impl Module {
             context,
             handle,
             signatures: Mutex::default(),
-            _image: image,
+            image: ManuallyDrop::new(image),
         };
         Ok(Self {
             loaded: Arc::new(loaded),
@@ -238,12 +239,17 @@ unsafe fn load(context: &Context, image: &[u8]) -> Result<Handle, Error> {
 impl Drop for Loaded {
     fn drop(&mut self) {
         // Errors cannot be returned here; `synchronize` and copies return those of kernels.
-        if let Ok(driver) = self.context.enter() {
-            // SAFETY: no launch of its kernels is left: all streams of the GPU are done.
-            unsafe {
-                let _ = driver.synchronize();
-                let _ = driver.module_unload(self.handle);
-            }
+        let Ok(driver) = self.context.enter() else {
+            return;
+        };
+        // SAFETY: no launch of its kernels is left: all streams of the GPU are done.
+        let unloaded = unsafe {
+            let _ = driver.synchronize();
+            driver.module_unload(self.handle)
+        };
+        if unloaded.is_ok() {
+            // SAFETY: nothing uses the image after this.
+            unsafe { ManuallyDrop::drop(&mut self.image) }
         }
     }
 }

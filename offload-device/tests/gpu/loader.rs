@@ -1,10 +1,12 @@
 //! Devices, modules, buffers and streams.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use offload_device::Grid;
 use offload_device::gpu::{Api, Buffer, Device, Error, Module, Stream};
 
 use crate::stand_in::with_stand_ins;
-use crate::{nothing, saxpy};
+use crate::{WATCHED, nothing, saxpy};
 
 #[test]
 fn computes_on_the_device() {
@@ -129,6 +131,31 @@ fn waits_before_it_frees() {
             ],
         };
         assert_eq!(stand_in.calls(), expected);
+    });
+}
+
+#[test]
+fn frees_an_image_only_after_it_was_unloaded() {
+    let name = "loader::frees_an_image_only_after_it_was_unloaded";
+    with_stand_ins(name, |stand_in| {
+        let stream = stand_in.stream();
+        let frees = |failing: Option<&str>| {
+            let image = stand_in.image().to_vec();
+            WATCHED.store(image.as_ptr() as usize, Relaxed);
+            // SAFETY: the stand-in does not read the image.
+            let module = unsafe { Module::load(&stream, image) }.unwrap();
+            if let Some(function) = failing {
+                stand_in.fail(function, 2);
+            }
+            drop(module);
+            stand_in.fail_nothing();
+            WATCHED.load(Relaxed) == 0
+        };
+        assert!(frees(None));
+        let unload = stand_in.name("hipModuleUnload", "cuModuleUnload");
+        assert!(!frees(Some(unload)));
+        let enter = stand_in.name("hipSetDevice", "cuCtxSetCurrent");
+        assert!(!frees(Some(enter)));
     });
 }
 

@@ -10,7 +10,33 @@ mod gpu_driver;
 mod loader;
 mod stand_in;
 
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 use offload_device::{Element, Global, Item, kernel};
+
+/// The system's allocator, which notices that [`WATCHED`] is freed.
+struct Watching;
+
+/// Address of memory that was not freed since it was set.
+static WATCHED: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Watching = Watching;
+
+// SAFETY: calls those of the system.
+unsafe impl GlobalAlloc for Watching {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller guarantees the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        let _ = WATCHED.compare_exchange(memory as usize, 0, Relaxed, Relaxed);
+        // SAFETY: the caller guarantees the same.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
 
 /// y = a x + y
 #[kernel(threads = 256)]
