@@ -121,6 +121,10 @@ impl<S, const DIMENSIONS: usize> Item<S, DIMENSIONS> {
     /// loop do not panic.
     ///
     /// On the CPU a barrier has no effect while a panic unwinds the work-item.
+    ///
+    /// On the CPU the work-items of a workgroup share a thread and its thread-local variables. Do not call `barrier` in the closure of a scoped
+    /// thread-local variable (crate `scoped-tls`): that crate relies on calls that end in the reverse order, and would leave a dangling
+    /// pointer. GPUs have no thread-local variables.
     #[inline(always)]
     #[track_caller]
     pub fn barrier(&self) {
