@@ -40,6 +40,7 @@ pub struct Layout {
 
 impl Layout {
     /// Returns the layout of a type.
+    #[must_use]
     pub const fn of<T>() -> Self {
         Self {
             size: size_of::<T>(),
@@ -49,6 +50,7 @@ impl Layout {
 
     /// Returns the offset of an argument in bytes from the start of the buffer; the index can be the number of arguments, for
     /// the end of the last one.
+    #[must_use]
     pub const fn offset(arguments: &[Layout], index: usize) -> usize {
         let mut offset = 0;
         let mut before = 0;
@@ -64,6 +66,7 @@ impl Layout {
     }
 
     /// Returns the size of the buffer in bytes.
+    #[must_use]
     pub const fn buffer_size(arguments: &[Layout]) -> usize {
         Self::offset(arguments, arguments.len())
     }

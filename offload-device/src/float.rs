@@ -15,6 +15,7 @@ impl Float for f32 {}
 impl Float for f64 {}
 
 /// Returns the correctly rounded square root, or NaN if `x` is negative.
+#[must_use]
 #[inline(always)]
 pub fn sqrt<T: Float>(x: T) -> T {
     x.sqrt()
@@ -23,6 +24,7 @@ pub fn sqrt<T: Float>(x: T) -> T {
 /// Returns `a * b + c`, rounded once.
 ///
 /// rustc never fuses a multiplication with an addition; C++ compilers for GPUs do so by default.
+#[must_use]
 #[inline(always)]
 pub fn mul_add<T: Float>(a: T, b: T, c: T) -> T {
     a.mul_add(b, c)

@@ -99,18 +99,21 @@ impl<'a, T: Element> Global<'a, T> {
 
 impl<T: Element> Global<'_, T> {
     /// Returns the number of elements.
+    #[must_use]
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Returns true if there is no element.
+    #[must_use]
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Returns a pointer to the first element.
+    #[must_use]
     #[inline(always)]
     pub fn as_mut_ptr(&self) -> *mut T {
         self.pointer
@@ -119,6 +122,10 @@ impl<T: Element> Global<'_, T> {
     /// Returns the element at [`Item::global_index`].
     ///
     /// The access is atomic and relaxed if `T` has atomic operations.
+    ///
+    /// # Panics
+    /// If [`Item::global_index`] is out of bounds.
+    #[must_use]
     #[inline(always)]
     #[track_caller]
     pub fn get<S, const D: usize>(&self, item: &Item<S, D>) -> T {
@@ -129,6 +136,9 @@ impl<T: Element> Global<'_, T> {
     /// Stores a value in the element at [`Item::global_index`].
     ///
     /// The access is atomic and relaxed if `T` has atomic operations.
+    ///
+    /// # Panics
+    /// If [`Item::global_index`] is out of bounds.
     #[inline(always)]
     #[track_caller]
     pub fn set<S, const D: usize>(&self, item: &Item<S, D>, value: T) {
@@ -141,6 +151,10 @@ impl<T: Element> Global<'_, T> {
     /// # Safety
     /// No other work-item writes this element at the same time, by any method. Only a barrier orders the accesses of different
     /// work-items, and only within a workgroup.
+    ///
+    /// # Panics
+    /// If the index is out of bounds.
+    #[must_use]
     #[inline(always)]
     #[track_caller]
     pub unsafe fn read(&self, index: usize) -> T {
@@ -153,6 +167,9 @@ impl<T: Element> Global<'_, T> {
     /// # Safety
     /// No other work-item reads or writes this element at the same time, by any method. Only a barrier orders the accesses of
     /// different work-items, and only within a workgroup.
+    ///
+    /// # Panics
+    /// If the index is out of bounds.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn write(&self, index: usize, value: T) {
@@ -179,6 +196,9 @@ macro_rules! atomic_operations {
         impl<T: Element> Global<'_, T> {
             $(
                 $(#[$documentation])*
+                ///
+                /// # Panics
+                /// If the index is out of bounds.
                 #[inline(always)]
                 #[track_caller]
                 pub fn $method(&self, index: usize $(, $value: T)?) $(-> $result)?
@@ -199,6 +219,7 @@ atomic_operations! {
     /// Replaces an element.
     atomic_exchange(value) -> T = Atomic::exchange;
     /// Returns an element.
+    #[must_use]
     atomic_load() -> T = Atomic::load;
     /// Stores a value in an element.
     atomic_store(value) = Atomic::store;
@@ -219,6 +240,9 @@ impl<T: Element> Global<'_, T> {
     ///
     /// # Errors
     /// Returns the element's value if it is not `expected`. The comparison never fails spuriously.
+    ///
+    /// # Panics
+    /// If the index is out of bounds.
     #[inline(always)]
     #[track_caller]
     pub fn atomic_compare_exchange(&self, index: usize, expected: T, new: T) -> Result<T, T>

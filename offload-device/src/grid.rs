@@ -25,6 +25,7 @@ pub struct Grid {
 
 impl Grid {
     /// Creates a grid of workgroups, each with a number of work-items. Dimensions that are not given have size 1.
+    #[must_use]
     pub fn new(groups: impl Into<Size>, items: impl Into<Size>) -> Self {
         Self {
             groups: groups.into().0,
@@ -33,6 +34,7 @@ impl Grid {
     }
 
     /// Creates the smallest grid with at least a number of work-items in each dimension.
+    #[must_use]
     pub fn covering(all: impl Into<Size>, items: impl Into<Size>) -> Self {
         let (all, items) = (all.into().0, items.into().0);
         let groups = [0, 1, 2].map(|dimension| match items[dimension] {

@@ -1,12 +1,13 @@
 //! Work-items: place, barrier and shared memory.
 
+use core::fmt;
 use core::marker::PhantomData;
 
 use crate::device;
 
 /// One work-item of a running kernel, in a workgroup with a shared `S`.
 ///
-/// Dimensions are 0, 1 and 2; another dimension panics.
+/// Dimensions are 0, 1 and 2.
 ///
 /// The kernel of an `Item<S, 1>` is launched in one dimension only: `run` and `launch` refuse grids with several work-items in another one.
 /// There its places are 0 and its sizes 1, so [`global_index`](Self::global_index) costs what it costs in C++:
@@ -48,6 +49,9 @@ impl<S, const DIMENSIONS: usize> Item<S, DIMENSIONS> {
     }
 
     /// Returns the index of the work-item in its workgroup, in one dimension (CUDA: `threadIdx`).
+    ///
+    /// # Panics
+    /// If the dimension is not 0, 1 or 2.
     #[inline(always)]
     #[track_caller]
     pub fn local_id(&self, dimension: u32) -> usize {
@@ -58,6 +62,9 @@ impl<S, const DIMENSIONS: usize> Item<S, DIMENSIONS> {
     }
 
     /// Returns the index of the workgroup in the grid, in one dimension (CUDA: `blockIdx`).
+    ///
+    /// # Panics
+    /// If the dimension is not 0, 1 or 2.
     #[inline(always)]
     #[track_caller]
     pub fn group_id(&self, dimension: u32) -> usize {
@@ -68,6 +75,9 @@ impl<S, const DIMENSIONS: usize> Item<S, DIMENSIONS> {
     }
 
     /// Returns the number of work-items of a workgroup in one dimension (CUDA: `blockDim`).
+    ///
+    /// # Panics
+    /// If the dimension is not 0, 1 or 2.
     #[inline(always)]
     #[track_caller]
     pub fn local_size(&self, dimension: u32) -> usize {
@@ -78,6 +88,9 @@ impl<S, const DIMENSIONS: usize> Item<S, DIMENSIONS> {
     }
 
     /// Returns the number of workgroups of the grid in one dimension (CUDA: `gridDim`).
+    ///
+    /// # Panics
+    /// If the dimension is not 0, 1 or 2.
     #[inline(always)]
     #[track_caller]
     pub fn group_count(&self, dimension: u32) -> usize {
@@ -88,6 +101,9 @@ impl<S, const DIMENSIONS: usize> Item<S, DIMENSIONS> {
     }
 
     /// Returns the index of the work-item in the grid, in one dimension (CUDA: `blockIdx * blockDim + threadIdx`).
+    ///
+    /// # Panics
+    /// If the dimension is not 0, 1 or 2.
     #[inline(always)]
     #[track_caller]
     pub fn global_id(&self, dimension: u32) -> usize {
@@ -96,6 +112,9 @@ impl<S, const DIMENSIONS: usize> Item<S, DIMENSIONS> {
     }
 
     /// Returns the number of work-items of the grid in one dimension (CUDA: `gridDim * blockDim`).
+    ///
+    /// # Panics
+    /// If the dimension is not 0, 1 or 2.
     #[inline(always)]
     #[track_caller]
     pub fn global_size(&self, dimension: u32) -> usize {
@@ -145,6 +164,12 @@ impl<S, const DIMENSIONS: usize> Item<S, DIMENSIONS> {
             assert!(is_shared_aligned::<&Self>() && is_shared_plain::<&Self>());
         }
         self.state.shared().cast()
+    }
+}
+
+impl<S, const DIMENSIONS: usize> fmt::Debug for Item<S, DIMENSIONS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Item").finish_non_exhaustive()
     }
 }
 

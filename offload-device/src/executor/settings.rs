@@ -57,7 +57,9 @@ thread_local! {
 impl Settings {
     /// Reads the variables.
     ///
-    /// Panics if the value of a variable is invalid.
+    /// # Panics
+    /// If the value of a variable is invalid.
+    #[must_use]
     pub fn from_variables() -> Self {
         let read = |name: &str, default: &dyn Fn() -> u64, min: u64| match std::env::var_os(name) {
             None => default(),
