@@ -22,6 +22,7 @@ mod images;
 mod inspect;
 mod project;
 mod prune;
+mod prune_large_data;
 mod prune_objects;
 mod prune_openmp;
 #[cfg(unix)]

@@ -19,6 +19,7 @@
 //! | `units.rs`, `fatbins.rs`, `binaries.rs` | units, and their replacements |
 //! | `elf_headers.rs` | file header, segments, sections |
 //! | `pointers.rs` | relocations, wrappers and symbols that point to units |
+//! | `large_data.rs` | images in `.lrodata`, which stay as they are if code may use them by their addresses |
 //! | `address_uses.rs` | code and data that use units by their addresses |
 //! | `tables.rs` | OpenMP's tables of images, which point into offload binaries |
 //! | `layout.rs` | where units go, which pages are cut, room for another program header |
@@ -26,7 +27,7 @@
 //! | `object.rs` | an object, whose sections may move |
 //! | `archive.rs`, `member.rs` | an archive, and a file that may be its member |
 //!
-//! A file whose pointers cannot all be found is an error: pointers into the middle of a unit, a unit without a pointer,
+//! Outside of `.lrodata`, a file whose pointers cannot all be found is an error: pointers into the middle of a unit, a unit without a pointer,
 //! unknown bytes between units.
 
 mod address_uses;
@@ -37,6 +38,7 @@ mod elf_headers;
 mod error;
 mod fatbins;
 mod job;
+mod large_data;
 mod layout;
 mod member;
 mod object;

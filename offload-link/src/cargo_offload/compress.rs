@@ -21,7 +21,7 @@ use super::inputs::{InputLine, OpenInput, Origin};
 use super::limit_option::LimitOption;
 use super::prune::{passes_over, write};
 use super::text::{self, NAME};
-use crate::{decompressed, files, json};
+use crate::{decompressed, files, json, say};
 
 /// Compresses images for HIP and CUDA: files of bundles and fat binaries, and those in programs and libraries.
 ///
@@ -274,6 +274,9 @@ fn recompress_file(
     };
     // Parsers take a failed read for the end of the file.
     files::check().map_err(CargoOffloadError::unread)?;
+    for left in &changed.left {
+        say::warning(command, &format!("{}: {left}", terminal(name)));
+    }
     // One of the two is given.
     let output = options.output.as_deref().unwrap_or(name);
     if options.output.is_some() || changed.counts.recompressed > 0 {

@@ -3,9 +3,12 @@
 //! | file | use |
 //! |---|---|
 //! | x86-64 | `lea` relative to the instruction |
+//! | x86-64, medium and large code models | `movabs` of the distance from the global offset table |
 //! | AArch64 | `adr`, and `adrp` with the `add` after it |
-//! | at a fixed address, x86-64 | `mov`, `cmp`, `push`, `add` or `sub` of the address |
+//! | at a fixed address, x86-64 | `mov`, `movabs`, `cmp`, `push`, `add` or `sub` of the address |
 //! | at a fixed address | an aligned word of data with the address |
+//!
+//! In `.lrodata`, which only code of the medium and large models reaches, `movabs` may have an address inside of a unit, too.
 //!
 //! A unit that stays where it is, and becomes smaller, may be used by its address alone. Code that has its size, too, would read
 //! what follows it.
@@ -15,7 +18,8 @@ use std::ops::Range;
 
 use object::elf;
 
-use super::elf_headers::{ElfHeaders, SectionHeader64};
+use super::elf_headers::{DynamicEntry, ElfHeaders, SectionHeader64, records};
+use crate::container::large::LARGE_SECTION;
 use crate::format::bytes::ReadAt;
 
 /// A unit's new place.
@@ -61,6 +65,13 @@ impl<'d, R: ReadAt<'d>> AddressUses<'_, R> {
         let (data, headers) = (self.data, self.headers);
         let is_fixed = headers.file.file_type == elf::ET_EXEC.0;
         let find = |address: u64| units.get(&address).copied();
+        let large = headers.addresses_of(LARGE_SECTION);
+        let find_large = |address: u64| {
+            let (start, unit) = units.range(..=address).next_back()?;
+            let is_inside = large.contains(&address) && address - start < unit.old_size;
+            (is_inside || *start == address).then_some(*unit)
+        };
+        let bases = self.bases();
         for section in self.sections() {
             let found = match (section.is_code(), headers.file.machine) {
                 (true, machine) if machine == elf::EM_AARCH64.0 => {
@@ -68,7 +79,9 @@ impl<'d, R: ReadAt<'d>> AddressUses<'_, R> {
                 }
                 (true, _) => search(data, section, |code, start| {
                     let fixed = || in_fixed_x86(code, &find);
-                    in_x86(code, start, &find).or_else(|| is_fixed.then(fixed).flatten())
+                    in_x86(code, start, &find)
+                        .or_else(|| in_large_x86(code, &bases, &find_large))
+                        .or_else(|| is_fixed.then(fixed).flatten())
                 }),
                 (false, _) if is_fixed => search(data, section, |words, start| {
                     let offset = section.offset + (start - section.address);
@@ -83,6 +96,28 @@ impl<'d, R: ReadAt<'d>> AddressUses<'_, R> {
             }
         }
         None
+    }
+
+    /// Returns the addresses from which a `movabs` may count: the global offset table; 0 in a program at a fixed address.
+    fn bases(&self) -> Vec<u64> {
+        /// Dynamic entry with the address of the table.
+        const TABLE: u64 = 3;
+        let headers = self.headers;
+        let sections = headers.sections.iter();
+        let dynamic = sections.filter(|section| section.kind == elf::SHT_DYNAMIC.0);
+        let entries = dynamic.filter_map(|section| {
+            records(self.data, section, DynamicEntry::LEN, DynamicEntry::read).ok()
+        });
+        let tables = entries
+            .flatten()
+            .filter(|(_, entry)| entry.tag == TABLE)
+            .map(|(_, entry)| entry.value);
+        // Linkers count from `.got.plt` if there is one.
+        let names = [".got.plt", ".got"].into_iter();
+        let named = names.filter_map(|name| Some(headers.section(headers.find(name)?).address));
+        let fixed = (headers.file.file_type == elf::ET_EXEC.0).then_some(0);
+        let bases: BTreeSet<u64> = tables.chain(named).chain(fixed).collect();
+        bases.into_iter().collect()
     }
 
     /// Returns the first of `units`, which get another size, whose address and old size the program uses: those of a slice. The
@@ -164,6 +199,18 @@ fn in_x86<T>(code: &[u8], start: u64, find: &impl Fn(u64) -> Option<T>) -> Optio
         (mode & 0xc7 == 5)
             .then(|| find(end.wrapping_add_signed(displacement.into())))
             .flatten()
+    })
+}
+
+/// Looks for `movabs`: a prefix, the opcode with the register, and 8 bytes, which count from one of `bases`.
+fn in_large_x86<T>(code: &[u8], bases: &[u64], find: &impl Fn(u64) -> Option<T>) -> Option<T> {
+    code.windows(10).find_map(|bytes| {
+        let [0x48 | 0x49, 0xb8..=0xbf, distance @ ..] = bytes else {
+            return None;
+        };
+        let distance = u64::from_le_bytes(distance.try_into().ok()?);
+        let mut addresses = bases.iter().map(|base| base.wrapping_add(distance));
+        addresses.find_map(find)
     })
 }
 
@@ -277,6 +324,20 @@ mod tests {
         assert!(in_fixed(b"\x48\xc7\x05\0\x01\0\0\0\x30\x02\0"));
         assert!(in_fixed(b"\x48\x81\x3e\0\x30\x02\0") && in_fixed(b"\x48\x3d\0\x30\x02\0"));
         assert!(!in_fixed(b"\x90\xbf\0\x31\x02\0") && !in_fixed(b"\x90\xa1\0\x30\x02\0"));
+    }
+
+    #[test]
+    fn reads_the_addresses_of_large_code_models() {
+        let is_found = |code: &[u8], bases: &[u64]| in_large_x86(code, bases, &found).is_some();
+        // `movabs rax, 0x22000` and `movabs r10, -0x1000` after a `nop`; another register's move; not whole.
+        let (above, below) = (
+            b"\x48\xb8\0\x20\x02\0\0\0\0\0",
+            b"\x90\x49\xba\0\xf0\xff\xff\xff\xff\xff\xff",
+        );
+        assert!(is_found(above, &[0x2000, 0x1000]) && is_found(below, &[0x2_4000]));
+        assert!(!is_found(above, &[0x2000]) && !is_found(&above[..9], &[0x1000]));
+        assert!(!is_found(b"\x48\xc8\0\x20\x02\0\0\0\0\0", &[0x1000]));
+        assert!(is_found(b"\x48\xbf\0\x30\x02\0\0\0\0\0", &[0]));
     }
 
     #[test]

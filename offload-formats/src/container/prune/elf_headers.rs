@@ -192,6 +192,12 @@ impl ElfHeaders {
         all.position(|(is, section)| is == name.as_bytes() && section.has_content())
     }
 
+    /// Returns the addresses of the section with that name and content; none without it.
+    pub(super) fn addresses_of(&self, name: &str) -> Range<u64> {
+        let index = self.find(name);
+        index.map_or(0..0, |index| self.section(index).addresses())
+    }
+
     /// Returns the file offset of an address, if a segment has it in the file.
     pub(super) fn offset_of(&self, address: u64) -> Option<u64> {
         let mut loads = self.segments.iter().filter(|segment| segment.is_load());

@@ -112,6 +112,13 @@ pub enum PruneProblem {
         /// Address that it points to.
         address: u64,
     },
+    /// Bundles or fat binaries in `.lrodata` that stay as they are, because the program may use one by its address.
+    LargeData {
+        /// Offset of that one.
+        offset: u64,
+        /// Number of bundles and fat binaries in the section.
+        count: usize,
+    },
     /// A bundle or fat binary to which nothing points, and code may refer to it.
     Unregistered {
         /// Offset of the unit.
@@ -297,6 +304,15 @@ impl fmt::Display for PruneProblem {
                 "a {what} points to address {address:#x}, inside of device code\n\
                  hint: programs that call `image()` or `images()` cannot be pruned: remove targets, or set `compress`, in their \
                  Cargo.toml and build again"
+            ),
+            Self::LargeData { offset, count: 1 } => write!(
+                f,
+                "the device code at offset {offset:#x} stays as it is, because the program may use it by its address"
+            ),
+            Self::LargeData { offset, count } => write!(
+                f,
+                "{count} bundles or CUDA fat binaries stay as they are, because the program may use them by their addresses: \
+                 the one at offset {offset:#x} for example"
             ),
             Self::Unregistered { offset } => write!(
                 f,

@@ -25,6 +25,7 @@ use super::address_uses::{AddressUses, MovedUnit, Unreadable, search};
 use super::elf_headers::{ElfHeaders, SectionHeader64, Symbol64, records};
 use super::error::PruneProblem;
 use crate::container::elf::relocations::{Relocation64, RelocationKind, packed_addresses};
+use crate::container::large::LARGE_SECTION;
 use crate::format::bytes::{Cursor, ReadAt};
 
 /// Types of sections of packed relocations that are not read: Android's, and LLVM's CREL.
@@ -301,9 +302,15 @@ impl<'d, R: ReadAt<'d>> PointerFinder<'_, R> {
     }
 
     /// Returns the first of `units` that the program may use, although no pointer leads there. In a shared library or
-    /// position-independent program for x86-64, only an instruction can. Other files are not searched.
+    /// position-independent program for x86-64, only an instruction can. Other files are not searched, nor is large data, which
+    /// code reaches by several instructions.
     fn in_use(&self, units: &[(u64, MovedUnit)]) -> Option<MovedUnit> {
         let (_, first) = units.first()?;
+        let large = self.headers.addresses_of(LARGE_SECTION);
+        let mut all = units.iter();
+        if let Some((_, unit)) = all.find(|(address, _)| large.contains(address)) {
+            return Some(*unit);
+        }
         match self.is_searched() {
             true => self.referred(units, *first),
             false => Some(*first),

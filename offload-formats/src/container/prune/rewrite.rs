@@ -10,21 +10,40 @@ use super::elf_headers::{
 };
 use super::error::{PruneError, PruneProblem};
 use super::job::PruneJob;
+use super::large_data::{LargeData, is_of_large_data, unit_parts, with_large_data};
 use super::layout::{MovedBlock, PruneLayout, UnitSection};
 use super::pointers::{AddressMap, pointers};
 use super::pruned::{PruneCounts, PrunedFile};
 use super::tables::ImageTables;
 use super::units::{UNIT_SECTIONS, units};
-use crate::container::large::{self, LARGE_SECTION};
+use crate::container::large::LARGE_SECTION;
 use crate::format::bytes::ReadAt;
-use crate::format::magic::Magic;
 use crate::format::pieces::{self, Piece};
 
-/// Prunes a linked ELF file.
+/// Prunes a linked ELF file. If device code in `.lrodata` cannot be pruned, it stays as it is.
 pub(super) fn linked<'d, R: ReadAt<'d>>(
     data: R,
     headers: &ElfHeaders,
     job: PruneJob<'_>,
+) -> Result<PrunedFile, PruneError> {
+    match linked_with(data, headers, job, LargeData::Pruned) {
+        Err(error) if is_of_large_data(headers, &error) => {
+            let without = linked_with(data, headers, job, LargeData::Left);
+            match without {
+                Ok(file) => with_large_data(data, headers, job, file, error),
+                // It has no other images, or none that can be pruned.
+                Err(_) => Err(error),
+            }
+        }
+        result => result,
+    }
+}
+
+fn linked_with<'d, R: ReadAt<'d>>(
+    data: R,
+    headers: &ElfHeaders,
+    job: PruneJob<'_>,
+    large: LargeData,
 ) -> Result<PrunedFile, PruneError> {
     let (mut sections, mut counts) = (Vec::new(), PruneCounts::default());
     for name in UNIT_SECTIONS.into_iter().chain([LARGE_SECTION]) {
@@ -32,7 +51,7 @@ pub(super) fn linked<'d, R: ReadAt<'d>>(
             continue;
         };
         let header = headers.section(index);
-        if header.size == 0 || !header.is_allocated() {
+        if header.size == 0 || !header.is_allocated() || large.leaves(name.as_bytes()) {
             continue;
         }
         let here = |problem| PruneError::in_section(name.as_bytes(), problem);
@@ -46,7 +65,7 @@ pub(super) fn linked<'d, R: ReadAt<'d>>(
         }
     }
     let (mut tables, mut left) = (ImageTables::default(), Vec::new());
-    match ImageTables::read(data, headers, job) {
+    match ImageTables::read(data, headers, job, large) {
         Ok((found, binaries, found_counts)) => {
             tables = found;
             sections.extend(binaries);
@@ -74,43 +93,6 @@ pub(super) fn linked<'d, R: ReadAt<'d>>(
     let file = rewriter.file(counts).map_err(PruneError::whole)?;
     Ok(PrunedFile { left, ..file })
 }
-
-/// Returns the parts of a section, if they have bundles or fat binaries; otherwise none.
-///
-/// # Errors
-///
-/// Fails if only some of them do, or the section has other data, too: units would be placed over it.
-fn unit_parts<'d, R: ReadAt<'d>>(
-    data: R,
-    name: &[u8],
-    section: Range<u64>,
-) -> Result<Vec<Range<u64>>, PruneProblem> {
-    let parts = large::parts(data, name, section.clone());
-    let has_units = |part: &Range<u64>| {
-        matches!(
-            Magic::at(data, part.clone()),
-            Magic::Bundle | Magic::CompressedBundle | Magic::Fatbin
-        )
-    };
-    if !parts.iter().any(has_units) {
-        return Ok(Vec::new());
-    }
-    let mut position = section.start;
-    let end = section.end..section.end;
-    for part in parts.iter().chain(std::iter::once(&end)) {
-        let gap = part.start.saturating_sub(position);
-        let bytes = data.read_at(position, gap.min(LARGEST_GAP)).unwrap_or(&[1]);
-        let is_padding = gap < LARGEST_GAP && bytes.iter().all(|byte| *byte == 0);
-        if !is_padding || !(part.is_empty() || has_units(part)) {
-            return Err(PruneProblem::MixedFormats { offset: position });
-        }
-        position = part.end;
-    }
-    Ok(parts)
-}
-
-/// Alignment of bundles in bytes, which no gap before one reaches.
-const LARGEST_GAP: u64 = 4096;
 
 struct Rewriter<'a, R> {
     data: R,

@@ -19,6 +19,7 @@ use super::binaries::binary_units;
 use super::elf_headers::{ElfHeaders, SectionHeader64, records};
 use super::error::{PruneError, PruneProblem};
 use super::job::PruneJob;
+use super::large_data::LargeData;
 use super::layout::{PruneLayout, UnitSection};
 use super::pointers::{ADDEND, Words, packed_words, symbol_values};
 use super::pruned::PruneCounts;
@@ -75,6 +76,7 @@ impl ImageTables {
         data: R,
         headers: &ElfHeaders,
         job: PruneJob<'_>,
+        large: LargeData,
     ) -> Result<(Self, Vec<UnitSection>, PruneCounts), PruneError> {
         let (mut sections, mut counts) = (Vec::new(), PruneCounts::default());
         let mut images = BTreeMap::new();
@@ -82,7 +84,7 @@ impl ImageTables {
             let has_binaries = header.has_content()
                 && header.size > 0
                 && Magic::at(data, header.range()) == Magic::OffloadBinary;
-            if !has_binaries {
+            if !has_binaries || large.leaves(headers.name(index)) {
                 continue;
             }
             let here = |problem| PruneError::in_section(headers.name(index), problem);

@@ -1,0 +1,108 @@
+//! `cargo offload prune`: device code that programs of the medium and large code models use by its address.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::prune::{cc, folder, printed, prune, size, without_others};
+
+/// Two units in `.lrodata`. The program prints a checksum of the second one.
+const LARGE: &str = r#"
+#include <stdio.h>
+__asm__(".section .lrodata,\"al\",@progbits\n.p2align 12\n.globl large_one\n.hidden large_one\nlarge_one:\n.incbin \"one\"\n"
+        ".p2align 12\n.globl large_two\n.hidden large_two\nlarge_two:\n.incbin \"two\"\n.previous\n");
+extern const unsigned char large_one[] __attribute__((visibility("hidden")));
+extern const unsigned char large_two[] __attribute__((visibility("hidden")));
+#ifdef REGISTERED
+struct wrapper { unsigned magic, version; const void *unit; void *unused; };
+__attribute__((section(".hipFatBinSegment"), used)) struct wrapper large_wrappers[2] = {
+  {0x48495046, 1, large_one, 0}, {0x48495046, 1, large_two, 0}};
+#endif
+int large(void) {
+  const unsigned char *at = large_two + PLACE;
+  __asm__ volatile("" : "+r"(at));
+  unsigned hash = 5381;
+  for (int i = 0; i < 100000; i++) hash = hash * 33 + at[i];
+  printf("large %u\n", hash);
+  return 0;
+}
+"#;
+const CALLS_BOTH: &str =
+    "int images(void), large(void); int main(void) { return images() | large(); }\n";
+
+/// As in libtorch_cuda.so of PyTorch 2.15.
+#[test]
+fn leaves_large_data_that_code_uses_by_its_address() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let folder = folder();
+    folder.write("large.c", LARGE);
+    folder.write("both.c", CALLS_BOTH);
+    let compiler = Path::new("cc");
+    for (code, link) in [("-fPIC", "-pie"), ("-fno-pic", "-no-pie")] {
+        for defined in [
+            &["-DPLACE=0"][..],
+            &["-DPLACE=24"],
+            &["-DPLACE=0", "-DREGISTERED"],
+            &["-DPLACE=24", "-DREGISTERED"],
+        ] {
+            let what = format!("{link} {defined:?}");
+            let model = ["-mcmodel=large", "-O1", code, "-c", "large.c", "-o", "l.o"];
+            cc(&folder, compiler, &[&model, defined].concat());
+            let sources = ["both.c", "images.c", "l.o", code, link, "-o", "k"];
+            cc(&folder, compiler, &sources);
+            let before = printed(&folder, &["./k"]);
+            let large = before.lines().last().unwrap();
+            assert!(large.starts_with("large "), "{what}: {before}");
+            let expected = format!("{}{large}\n", without_others(&before, &["gfx1100"]));
+            let output = prune(&folder, &["--keep=gfx1100", "--json", "k", "-o", "small"]);
+            assert!(output.status.success(), "{what}: {output:?}");
+            assert_eq!(printed(&folder, &["./small"]), expected, "{what}");
+            assert!(
+                size(&folder, "small") + 1_000_000 < size(&folder, "k"),
+                "{what}"
+            );
+            let said = String::from_utf8(output.stderr).unwrap();
+            let warning = "warning: k: section `.lrodata`: 2 bundles or CUDA fat binaries stay as they are, because the program may \
+                           use them by their addresses: the one at offset 0x";
+            assert!(said.contains(warning), "{what}: {said}");
+            let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let file = &report["files"][0];
+            assert_eq!(file["left"].as_array().unwrap().len(), 1, "{what}: {file}");
+            // Those in `.lrodata` stay, and so do both of the wanted target.
+            let images = |map: &str| {
+                let rows = file[map].as_array().unwrap().iter();
+                rows.map(|row| row["images"].as_u64().unwrap()).sum::<u64>()
+            };
+            assert_eq!((images("kept"), images("removed")), (8, 4), "{file}");
+        }
+    }
+}
+
+#[test]
+fn refuses_a_file_with_nothing_but_large_data_in_use() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let folder = folder();
+    folder.write("large.c", LARGE);
+    for (defined, expected) in [
+        (
+            "-DUNREGISTERED",
+            "error: k.so: nothing points to the device code at offset 0x",
+        ),
+        (
+            "-DREGISTERED",
+            "error: k.so: the program uses the device code at offset 0x",
+        ),
+    ] {
+        let compile = ["-mcmodel=large", "-fPIC", "-shared", "-DPLACE=0", defined];
+        let sources = ["large.c", "-o", "k.so"];
+        cc(&folder, Path::new("cc"), &[&compile[..], &sources].concat());
+        let output = prune(&folder, &["--keep=gfx1100", "k.so", "-o", "none"]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(expected), "{defined}: {said}");
+        assert!(!folder.path("none").exists(), "{defined}");
+    }
+}
