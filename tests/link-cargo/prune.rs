@@ -342,7 +342,7 @@ fn prunes_compressed_bundles() {
     cc(&folder, Path::new("cc"), &["main.c", "images.c", "-o", "k"]);
     let text = pruned(&folder, &["--keep=gfx90a", "k", "-o", "small"]);
     assert!(
-        text.contains("kept     gfx90a:xnack+  2 images  587.9 KiB\n"),
+        text.contains("kept     gfx90a:xnack+  2 images  588.0 KiB\n"),
         "{text}"
     );
     let lines = printed(&folder, &["./small"]);

@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
+use offload_formats::format::bundle::{self, BundleImage};
+use offload_formats::format::compressed_bundle;
 use serde_json::Value;
 
-use super::prune::{cc, folder, printed, prune, size, without_others};
+use super::prune::{cc, folder, printed, prune, pruned, size, without_others};
+use std::num::NonZeroU64;
 
 /// Two units in `.lrodata`. The program prints a checksum of the second one.
 const LARGE: &str = r#"
@@ -105,4 +108,35 @@ fn refuses_a_file_with_nothing_but_large_data_in_use() {
         assert!(said.contains(expected), "{defined}: {said}");
         assert!(!folder.path("none").exists(), "{defined}");
     }
+}
+
+#[test]
+fn counts_the_bytes_of_compressed_images() {
+    let folder = folder();
+    let images = [vec![1; 300_000], vec![2; 100_000], vec![3; 200_000]];
+    let names = ["gfx906", "gfx1100", "gfx1201"];
+    let ids = names.map(|name| format!("hipv4-amdgcn-amd-amdhsa--{name}"));
+    let entries: Vec<BundleImage<'_>> = std::iter::zip(&ids, &images)
+        .map(|(id, image)| BundleImage { id, image })
+        .collect();
+    let bundle = bundle::to_bytes(&entries, NonZeroU64::new(4096).unwrap()).unwrap();
+    let packed = compressed_bundle::compress(&bundle, Default::default()).unwrap();
+    folder.write("k.hipfb", &packed);
+    let text = pruned(
+        &folder,
+        &["--keep=gfx1100", "--json", "k.hipfb", "-o", "small"],
+    );
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let file = &report["files"][0];
+    let rows = ["kept", "removed"].map(|map| file[map].as_array().unwrap());
+    let sum = |key: &str| -> u64 {
+        let rows = rows.iter().flat_map(|rows| rows.iter());
+        rows.map(|row| row[key].as_u64().unwrap()).sum()
+    };
+    assert_eq!(sum("unpacked"), 600_000, "{file}");
+    let stored = sum("size");
+    let all = packed.len() as u64;
+    assert!((all - 3..=all).contains(&stored), "{all} {file}");
+    assert_eq!(rows[0][0]["unpacked"], 100_000);
+    assert_eq!(rows[0][0]["size"], all / 6, "{file}");
 }

@@ -58,7 +58,7 @@ use job::PruneJob;
 
 pub use choice::{FatbinRecompression, PruneChoice, PtxChoice, Recompression};
 pub use error::{PruneError, PruneProblem};
-pub use pruned::{PruneCounts, PrunedFile};
+pub use pruned::{ImageSizes, PruneCounts, PrunedFile};
 
 /// Prunes the file `data`. The content of a compressed bundle or offload binary, or a compressed image of a fat binary, which
 /// is in memory, may not be larger than `limit`.

@@ -153,13 +153,6 @@ impl InventoryImage {
         };
         let size = entry.uncompressed_size;
         let range = entry.image.clone();
-        let stored = range.end.saturating_sub(range.start);
-        let shared = entry.group.as_ref().map(|group| {
-            let part = u128::from(stored) * u128::from(size);
-            let part = part.checked_div(group.size.into()).unwrap_or(0);
-            // The sizes of a damaged group may exceed it.
-            u64::try_from(part).map_or(stored, |part| part.min(stored))
-        });
         Self {
             index,
             entry_id: None,
@@ -172,7 +165,7 @@ impl InventoryImage {
             own_target_id: None,
             form,
             size,
-            stored_size: shared.unwrap_or(stored),
+            stored_size: entry.size_in_file(),
             range,
             fatbin_entry: Some(entry),
             inner: Vec::new(),

@@ -53,14 +53,20 @@ pub(super) fn binary_units<'d, R: ReadAt<'d>>(
             Some(bytes) => keep(&bytes.open(), whole, job.choice, &processors),
             None => keep(data, whole, job.choice, &processors),
         };
+        let mut inside = PruneCounts::default();
         for (entry, is_kept) in whole.entries.iter().zip(&keep) {
             let name = match (entry.arch(), entry.triple()) {
                 ("", triple) => triple,
                 (arch, _) => arch,
             };
             let size = entry.image.end.saturating_sub(entry.image.start);
-            counts.add(name, size, *is_kept);
+            inside.add(name, size, size, *is_kept);
         }
+        if binary.compressed.is_some() {
+            let range = binary.range();
+            inside.share(range.end.saturating_sub(range.start));
+        }
+        counts.append(&inside);
         units.push(unit(binary, whole, bytes.as_ref(), &keep, job.scratch)?);
     }
     Ok(units)

@@ -79,7 +79,7 @@ pub(super) fn fatbin_unit<'d, R: ReadAt<'d>>(
             };
             // As it is when stored uncompressed.
             let size = entry.uncompressed_size.next_multiple_of(ALIGNMENT);
-            counts.add(&name, size, is_kept);
+            counts.add(&name, entry.size_in_file(), size, is_kept);
         }
         if is_kept {
             kept.push(StoredImage { range, entry });

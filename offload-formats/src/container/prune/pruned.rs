@@ -87,13 +87,24 @@ pub(super) struct PrunedUnit {
     pub copied: Vec<(Range<u64>, u64)>,
 }
 
+/// Number and sizes of images.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImageSizes {
+    /// Number of images.
+    pub images: usize,
+    /// Bytes in the old file. Images that are compressed together share theirs by their sizes.
+    pub stored: u64,
+    /// Bytes, unpacked.
+    pub unpacked: u64,
+}
+
 /// Numbers and sizes of images by target, and units that have no images left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PruneCounts {
-    /// Number and bytes of kept images, unpacked, by target.
-    pub kept: BTreeMap<String, (usize, u64)>,
-    /// Number and bytes of removed images, unpacked, by target.
-    pub removed: BTreeMap<String, (usize, u64)>,
+    /// Kept images by target.
+    pub kept: BTreeMap<String, ImageSizes>,
+    /// Removed images by target.
+    pub removed: BTreeMap<String, ImageSizes>,
     /// Number of bundles and fat binaries without any image now; they remain, because the program registers them. Fat binaries
     /// whose images had no function or variable do not count.
     pub empty: usize,
@@ -108,6 +119,28 @@ impl PruneCounts {
         self.removed.is_empty() && self.recompressed == 0
     }
 
+    /// Tells whether the kept images have the same targets, numbers and unpacked sizes as other ones.
+    #[must_use]
+    pub fn keeps_like(&self, other: &Self) -> bool {
+        let without_stored = |kept: &BTreeMap<String, ImageSizes>| -> Vec<(String, usize, u64)> {
+            let kept = kept.iter();
+            kept.map(|(target, sizes)| (target.clone(), sizes.images, sizes.unpacked))
+                .collect()
+        };
+        without_stored(&self.kept) == without_stored(&other.kept)
+    }
+
+    /// Shares the bytes of a compressed container among its images, by their unpacked sizes.
+    pub(super) fn share(&mut self, compressed: u64) {
+        let all = || self.kept.values().chain(self.removed.values());
+        let whole: u128 = all().map(|sizes| u128::from(sizes.unpacked)).sum();
+        for sizes in self.kept.values_mut().chain(self.removed.values_mut()) {
+            let part = u128::from(compressed) * u128::from(sizes.unpacked);
+            let part = part.checked_div(whole).unwrap_or(0);
+            sizes.stored = u64::try_from(part).map_or(compressed, |part| part.min(compressed));
+        }
+    }
+
     /// Adds the counts of another part.
     pub fn append(&mut self, other: &Self) {
         self.empty += other.empty;
@@ -117,22 +150,32 @@ impl PruneCounts {
             (&mut self.removed, &other.removed),
         ];
         for (map, others) in maps {
-            for (target, (count, bytes)) in others {
-                let (all, size) = map.entry(target.clone()).or_default();
-                *all += count;
-                *size = size.saturating_add(*bytes);
+            for (target, sizes) in others {
+                map.entry(target.clone()).or_default().add(*sizes);
             }
         }
     }
 
-    pub(super) fn add(&mut self, target: &str, size: u64, is_kept: bool) {
+    /// Adds an image.
+    pub(super) fn add(&mut self, target: &str, stored: u64, unpacked: u64, is_kept: bool) {
         let map = match is_kept {
             true => &mut self.kept,
             false => &mut self.removed,
         };
-        let (count, bytes) = map.entry(target.to_owned()).or_default();
-        *count += 1;
-        *bytes = bytes.saturating_add(size);
+        let image = ImageSizes {
+            images: 1,
+            stored,
+            unpacked,
+        };
+        map.entry(target.to_owned()).or_default().add(image);
+    }
+}
+
+impl ImageSizes {
+    fn add(&mut self, other: Self) {
+        self.images += other.images;
+        self.stored = self.stored.saturating_add(other.stored);
+        self.unpacked = self.unpacked.saturating_add(other.unpacked);
     }
 }
 

@@ -142,7 +142,9 @@ fn reads_the_compressed_offload_binaries_that_it_writes() {
         assert!(bytes(&pruned, &all) == pruned, "{size}");
         let again = prune(&pruned[..], &all, LIMIT, &Scratch::in_memory()).unwrap();
         let kept = BTreeMap::from([("gfx906".to_owned(), (1, image.len() as u64))]);
-        assert_eq!(again.counts.kept, kept);
+        let read = again.counts.kept.iter();
+        let read = read.map(|(name, sizes)| (name.clone(), (sizes.images, sizes.unpacked)));
+        assert_eq!(read.collect::<BTreeMap<_, _>>(), kept);
         let binary = OffloadBinary::parse(&pruned[..], 0, pruned.len() as u64).unwrap();
         paddings.insert(pruned.len() as u64 - binary.range().end);
     }

@@ -85,8 +85,8 @@ fn keep_entry(id: &str, size: u64, choice: &PruneChoice, counts: &mut PruneCount
     let is_kept = choice.keeps_entry(id);
     match EntryId::parse(id) {
         Ok(id) if id.kind() == EntryKind::Host => {}
-        Ok(id) if !id.target_id().is_empty() => counts.add(id.target_id(), size, is_kept),
-        _ => counts.add(id, size, is_kept),
+        Ok(id) if !id.target_id().is_empty() => counts.add(id.target_id(), size, size, is_kept),
+        _ => counts.add(id, size, size, is_kept),
     }
     is_kept
 }
@@ -182,7 +182,11 @@ fn compressed_unit<'d, R: ReadAt<'d>>(
     let content = compressed.unpack(data, job.limit.files(), &job.scratch.another());
     let content = content.map_err(PruneProblem::Compressed)?;
     let bundle = Bundle::parse(&content.open(), 0, content.size()).map_err(PruneProblem::Bundle)?;
-    let plain = plain_unit(&bundle, job.choice, counts)?;
+    let mut inside = PruneCounts::default();
+    let plain = plain_unit(&bundle, job.choice, &mut inside)?;
+    let range = compressed.range();
+    inside.share(range.end.saturating_sub(range.start));
+    counts.append(&inside);
     if plain.copied.len() == bundle.entries.len() {
         return Ok(whole(compressed.range(), PAGE));
     }

@@ -85,7 +85,7 @@ fn check(new: &std::rc::Rc<Reading>, counts: &PruneCounts, size: u64) -> Result<
         DecompressionLimit::of(u64::MAX),
         &files::scratch(),
     ) {
-        Ok(read) if read.counts.kept == counts.kept && read.size == size => Ok(()),
+        Ok(read) if read.counts.keeps_like(counts) && read.size == size => Ok(()),
         Ok(_) => Err(OTHER_IMAGES.to_owned()),
         Err(error) if counts.kept.is_empty() && is_empty(&error.problem, size) => Ok(()),
         Err(error) => Err(unchecked(&decompressed::with_hint(

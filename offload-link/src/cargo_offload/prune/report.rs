@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anstyle::Style;
-use offload_formats::container::prune::PruneCounts;
+use offload_formats::container::prune::{ImageSizes, PruneCounts};
 use offload_formats::escape::terminal;
 use serde::Serialize;
 
@@ -36,6 +36,7 @@ struct CountedImages {
     target: String,
     images: usize,
     size: u64,
+    unpacked: u64,
 }
 
 impl PruneReport {
@@ -45,11 +46,12 @@ impl PruneReport {
         counts: &PruneCounts,
         left: Vec<String>,
     ) -> Self {
-        let counted = |map: &BTreeMap<String, (usize, u64)>| {
-            let rows = map.iter().map(|(target, (images, size))| CountedImages {
+        let counted = |map: &BTreeMap<String, ImageSizes>| {
+            let rows = map.iter().map(|(target, sizes)| CountedImages {
                 target: target.clone(),
-                images: *images,
-                size: *size,
+                images: sizes.images,
+                size: sizes.stored,
+                unpacked: sizes.unpacked,
             });
             rows.collect()
         };

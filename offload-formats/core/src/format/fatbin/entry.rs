@@ -64,6 +64,19 @@ pub enum FatbinCompression {
 }
 
 impl FatbinEntry {
+    /// Returns the size of the image in the file in bytes, with padding. The images of a group share theirs by their sizes.
+    #[must_use]
+    pub fn size_in_file(&self) -> u64 {
+        let stored = self.image.end.saturating_sub(self.image.start);
+        let shared = self.group.as_ref().map(|group| {
+            let part = u128::from(stored) * u128::from(self.uncompressed_size);
+            let part = part.checked_div(group.size.into()).unwrap_or(0);
+            // The sizes of a damaged group may exceed it.
+            u64::try_from(part).map_or(stored, |part| part.min(stored))
+        });
+        shared.unwrap_or(stored)
+    }
+
     /// Tells whether the stored bytes are compressed.
     #[must_use]
     pub fn is_compressed(&self) -> bool {
