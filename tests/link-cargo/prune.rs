@@ -125,7 +125,7 @@ pub(crate) fn without_others(lines: &str, kept: &[&str]) -> String {
 }
 
 /// Checks a linked program or library: it prints the kept images as before, also after `strip`.
-fn check(folder: &Folder, file: &str, command: &[&str], strip: &str, what: &str) {
+pub(crate) fn check(folder: &Folder, file: &str, command: &[&str], strip: &str, what: &str) {
     let before = printed(folder, command);
     assert_eq!(before.lines().count(), 8, "{what}: {before}");
     let expected = without_others(&before, &["gfx1100"]);

@@ -6,8 +6,10 @@ use offload_formats::format::bundle::{self, BundleImage};
 use offload_formats::format::compressed_bundle;
 use serde_json::Value;
 
-use super::prune::{cc, folder, printed, prune, pruned, size, without_others};
+use super::prune::{cc, check, folder, printed, prune, pruned, size, without_others};
+use crate::support::run;
 use std::num::NonZeroU64;
+use std::process::Command;
 
 /// Two units in `.lrodata`. The program prints a checksum of the second one.
 const LARGE: &str = r#"
@@ -107,6 +109,71 @@ fn refuses_a_file_with_nothing_but_large_data_in_use() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(said.contains(expected), "{defined}: {said}");
         assert!(!folder.path("none").exists(), "{defined}");
+    }
+}
+
+/// Returns offset, address and alignment of each loaded segment.
+fn loads(folder: &crate::support::folder::Folder, file: &str) -> Vec<[u64; 3]> {
+    let mut command = Command::new("readelf");
+    let text = run(command.args(["-lW", file]).current_dir(folder.root()));
+    let lines = text.lines().map(|line| line.split_whitespace());
+    let lines = lines.map(Iterator::collect::<Vec<_>>);
+    let loads = lines.filter(|words| words.first() == Some(&"LOAD"));
+    let number = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap();
+    loads
+        .map(|words| {
+            [
+                number(words[1]),
+                number(words[2]),
+                number(words[words.len() - 1]),
+            ]
+        })
+        .collect()
+}
+
+/// GNU ld before 2.31 aligns segments to 2 MiB.
+#[test]
+fn cuts_pages_of_segments_with_a_larger_alignment() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let folder = folder();
+    let load = "#include <dlfcn.h>\n#include <stdio.h>\nint main(void) {\n\
+                void *library = dlopen(\"./k.so\", RTLD_NOW);\n\
+                if (!library) { puts(dlerror()); return 1; }\n\
+                return ((int (*)(void))dlsym(library, \"images\"))(); }\n";
+    folder.write("load.c", load);
+    let compiler = Path::new("cc");
+    cc(&folder, compiler, &["load.c", "-o", "load", "-ldl"]);
+    let aligned = "__attribute__((aligned(0x4000))) char aligned[0x4000] = {1};\n";
+    folder.write("aligned.c", aligned);
+    let kinds: [(&str, &str, &[&str]); 5] = [
+        ("k.so", "./load", &["-shared", "-fPIC"]),
+        ("k.so", "./load", &["-shared", "-fPIC", "aligned.c"]),
+        ("k", "./k", &["main.c", "-fPIE", "-pie"]),
+        ("k", "./k", &["main.c", "-fno-pie", "-no-pie"]),
+        ("k", "./k", &["main.c", "-fPIE", "-static-pie"]),
+    ];
+    for (file, command, flags) in kinds {
+        let what = format!("{flags:?}");
+        let link = ["images.c", "-Wl,-z,max-page-size=0x200000", "-o", file];
+        cc(&folder, compiler, &[flags, &link].concat());
+        let old = loads(&folder, file);
+        assert!(old.iter().all(|load| load[2] == 0x20_0000), "{what}");
+        pruned(&folder, &["--keep=gfx1100", file, "-o", "new"]);
+        let new = loads(&folder, "new");
+        let least = if flags.contains(&"aligned.c") {
+            0x4000
+        } else {
+            0x1000
+        };
+        for [offset, address, alignment] in &new {
+            assert!(*alignment >= least, "{what}: {new:x?}");
+            assert_eq!(offset % alignment, address % alignment, "{what}: {new:x?}");
+        }
+        // What precedes the cut keeps its alignment, and so does the load address.
+        assert_eq!(new[0][2], 0x20_0000, "{what}: {new:x?}");
+        check(&folder, file, &[command], "strip", &what);
     }
 }
 

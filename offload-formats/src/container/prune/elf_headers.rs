@@ -223,18 +223,49 @@ impl ElfHeaders {
         largest.map_or(TABLE, |largest| largest.max(TABLE))
     }
 
-    /// Returns the largest alignment of loaded segments.
+    /// Returns the alignment of what is cut, which loaded segments keep: that of the segments. On x86-64, whose pages have 4 KiB,
+    /// old linkers align segments to 2 MiB; only sections with a large alignment need it.
     pub(super) fn page(&self) -> u64 {
         /// Alignment that every supported system has.
         const LEAST: u64 = 0x1000;
+        /// Largest page of any system.
+        const LARGEST: u64 = 0x1_0000;
         let loads = self.segments.iter().filter(|segment| segment.is_load());
-        let alignments = loads.map(|segment| segment.alignment);
-        let largest = alignments.filter(|at| at.is_power_of_two()).max();
-        largest.map_or(LEAST, |largest| largest.max(LEAST))
+        let segments = largest_power(loads.map(|segment| segment.alignment)).max(LEAST);
+        if self.file.machine != elf::EM_X86_64.0 || segments <= LARGEST {
+            return segments;
+        }
+        let sections = self.sections.iter();
+        let sections = sections.filter(|section| section.is_allocated());
+        let sections = largest_power(sections.map(|section| section.alignment));
+        sections.clamp(LEAST, segments)
     }
 }
 
+fn largest_power(alignments: impl Iterator<Item = u64>) -> u64 {
+    let powers = alignments.filter(|alignment| alignment.is_power_of_two());
+    powers.max().unwrap_or(1)
+}
+
 impl ProgramHeader64 {
+    /// Returns the header of the segment at another offset in the file. Loaders need equal remainders of offset and address, so
+    /// the alignment may become smaller.
+    pub(super) fn at_offset(self, offset: u64) -> Self {
+        let alignment = match self.is_load() && self.alignment.is_power_of_two() {
+            // An alignment is a power of two, and so is that of the difference; no difference has any alignment.
+            true => match offset.wrapping_sub(self.address) {
+                0 => self.alignment,
+                distance => self.alignment.min(1 << distance.trailing_zeros()),
+            },
+            false => self.alignment,
+        };
+        Self {
+            offset,
+            alignment,
+            ..self
+        }
+    }
+
     pub(super) fn is_load(&self) -> bool {
         self.kind == elf::PT_LOAD.0
     }

@@ -327,7 +327,7 @@ impl<'d, R: ReadAt<'d>> Rewriter<'_, R> {
         let mut table = Vec::new();
         for segment in segments {
             let offset = self.offset(segment.offset);
-            ProgramHeader64 { offset, ..*segment }.write(&mut table);
+            segment.at_offset(offset).write(&mut table);
         }
         let start = file.segments_offset;
         let end = start + table.len() as u64;
