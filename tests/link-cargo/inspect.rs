@@ -503,3 +503,110 @@ fn lists_the_static_kernels_of_nvcc() {
     }
     assert!(text.ends_with("4 kernels\n"), "{text}");
 }
+
+/// Images as Intel's compiler links them: those of each target one after the other, and a table of all.
+const LINKED_IMAGES: &str = r#"
+.globl _start
+_start: ret
+.section __CLANG_OFFLOAD_BUNDLE__sycl-spir64, "a"
+.p2align 4
+first: .long 0x07230203, 0x10000, 0, 1, 0
+first_end:
+.p2align 4
+second: .long 0x07230203, 0x10000, 0, 2, 0, 0x20011, 6
+second_end:
+.section __CLANG_OFFLOAD_BUNDLE__sycl-spir64_gen, "a"
+.p2align 4
+third: .ascii "compiled"
+third_end:
+.section .tgtimg, "aw"
+.p2align 4
+.quad first, first_end - first
+.quad third, third_end - third
+.quad second, second_end - second
+.section .note.GNU-stack, "", @progbits
+"#;
+
+#[test]
+fn lists_each_image_of_linked_sycl_libraries() {
+    let folder = Folder::new();
+    let link = |source: &str, name: &str, flags: &[&str]| {
+        folder.write("k.s", source);
+        let mut command = folder.command("cc");
+        command.args(["-nostdlib", "k.s", "-o", name]).args(flags);
+        run(&mut command);
+    };
+    let listed = |name: &str| -> Vec<(String, String, u64)> {
+        let found = inspect(&folder, name);
+        let containers = found["files"][0]["containers"].as_array().unwrap();
+        let containers = containers.iter().flat_map(|container| {
+            assert_eq!(container["format"], "linked images");
+            let section = container["section"].as_str().unwrap();
+            let images = container["images"].as_array().unwrap().iter();
+            images.map(move |image| {
+                assert_eq!(image["kind"], "sycl");
+                let form = image["form"].as_str().unwrap();
+                (
+                    section.to_owned(),
+                    form.to_owned(),
+                    image["size"].as_u64().unwrap(),
+                )
+            })
+        });
+        containers.collect()
+    };
+    let image = |target: &str, form: &str, size| {
+        let section = format!("__CLANG_OFFLOAD_BUNDLE__sycl-{target}");
+        (section, form.to_owned(), size)
+    };
+    let all = [
+        image("spir64", "SPIR-V", 20),
+        image("spir64", "SPIR-V", 28),
+        image("spir64_gen", "unknown", 8),
+    ];
+    // The addresses are relative relocations, packed ones, or words of the file.
+    let packed = ["-pie", "-Wl,-z,pack-relative-relocs"];
+    for flags in [&["-shared"][..], &packed, &["-no-pie"]] {
+        link(LINKED_IMAGES, "linked", flags);
+        assert_eq!(listed("linked"), all, "{flags:?}");
+    }
+    if let Some(lld) = tool("llvm22", &["ld.lld-22"]) {
+        // Its words are 0 before they are relocated.
+        run(folder.command("cc").args(["-c", "k.s", "-o", "k.o"]));
+        run(folder
+            .command(&lld)
+            .args(["-shared", "k.o", "-o", "linked"]));
+        assert_eq!(listed("linked"), all);
+    }
+    let command = |arguments: &[&str]| {
+        let mut command = folder.command(env!("CARGO_BIN_EXE_cargo-offload"));
+        let output = command.arg("offload").args(arguments).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        (output.status.success(), said)
+    };
+    run(folder
+        .command(env!("CARGO_BIN_EXE_cargo-offload"))
+        .args(["offload", "extract", "--out", "images", "linked"]));
+    let second = [0x0723_0203_u32, 0x10000, 0, 2, 0, 0x20011, 6].map(u32::to_le_bytes);
+    assert_eq!(folder.read("images/1-spir64--.spv"), second.concat());
+    assert!(command(&["verify", "--deny=warnings", "linked"]).0);
+    let (is_done, said) = command(&["prune", "--keep=gfx90a", "linked", "-o", "pruned"]);
+    assert!(!is_done && said.contains("are not pruned"), "{said}");
+
+    // Without the table, the images cannot be told apart.
+    let table = LINKED_IMAGES.replace(".tgtimg", ".others");
+    link(&table, "unlisted", &["-shared"]);
+    let (is_done, said) = command(&["inspect", "unlisted"]);
+    let expected = "section `.tgtimg` lists no image in section `__CLANG_OFFLOAD_BUNDLE__sycl-spir64`, which may contain several: it is shown as one\n";
+    assert!(!is_done && said.contains(expected), "{said}");
+    let table = LINKED_IMAGES.replace(".quad third,", ".quad _start,");
+    link(&table, "damaged", &["-shared"]);
+    let (is_done, said) = command(&["inspect", "damaged"]);
+    let expected = "entry 1 of section `.tgtimg` is not in a section of images\n";
+    assert!(!is_done && said.contains(expected), "{said}");
+    let expected = "in section `__CLANG_OFFLOAD_BUNDLE__sycl-spir64` are in no image that section `.tgtimg` lists\n";
+    let table = LINKED_IMAGES.replace(".quad second, second_end - second\n", "");
+    link(&table, "partial", &["-shared"]);
+    let (is_done, said) = command(&["inspect", "partial"]);
+    assert!(!is_done && said.contains(expected), "{said}");
+}

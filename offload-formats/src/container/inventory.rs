@@ -42,6 +42,7 @@
 
 mod found;
 mod identity;
+mod linked_images;
 mod search;
 mod sections;
 mod walk;

@@ -48,6 +48,8 @@ mod fields;
 mod find;
 mod gnu_lto;
 #[cfg(feature = "tools")]
+mod host_file;
+#[cfg(feature = "tools")]
 pub mod inventory;
 pub mod kernels;
 pub mod large;

@@ -18,7 +18,6 @@ mod codes;
 mod containers;
 mod finding;
 mod hip;
-mod host_file;
 mod image;
 mod openmp;
 mod program;
@@ -27,6 +26,7 @@ use std::ops::Range;
 
 use super::bundled::Unpacking;
 use super::decompression_limit::DecompressionLimit;
+use super::host_file::HostFile;
 use super::inventory::{
     ContainerData, ContainerFormat, ImageContainer, Inventory, InventoryImage, inventory,
 };
@@ -37,7 +37,6 @@ use crate::format::magic::Magic;
 use crate::format::unpacked::Scratch;
 use checked::CheckedContainer;
 use finding::Findings;
-use host_file::HostFile;
 use image::{CheckedImage, ImageKernels};
 
 pub use codes::{FindingCode, Severity};

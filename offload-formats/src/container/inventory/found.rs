@@ -65,6 +65,8 @@ pub enum ContainerFormat {
     TextBundle,
     /// A bundle in the sections of an object.
     ObjectBundle,
+    /// A section of a linked file with all images for a target, as Intel's compiler writes it.
+    LinkedImages,
     /// An offload binary.
     OffloadBinary,
     /// A CUDA fat binary.
@@ -81,6 +83,7 @@ impl ContainerFormat {
             Self::Bundle => "bundle",
             Self::TextBundle => "text bundle",
             Self::ObjectBundle => "bundle in sections",
+            Self::LinkedImages => "linked images",
             Self::OffloadBinary => "offload binary",
             Self::Fatbin => "fat binary",
             Self::Image => "image",

@@ -12,6 +12,7 @@ use super::found::{
     InventoryImage, InventoryProblem, MAX_NESTING, OutsideMember, PackedMember, UnsupportedFile,
 };
 use super::identity::Identity;
+use super::linked_images::LinkedImages;
 use super::search::search;
 use super::sections::{has_only_fatbins, is_data, is_raw};
 use crate::container::archive::Archive;
@@ -295,7 +296,10 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
             }
         }
         if has_bundle {
-            self.object_bundle(range);
+            match LinkedImages::read(self.data, range.clone()) {
+                Some(linked) => self.linked_images(linked),
+                None => self.object_bundle(range),
+            }
         }
     }
 
@@ -607,6 +611,30 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         let entries = sections.into_iter();
         let entries = entries.map(|section| (section.id, section.content));
         self.entries(container, entries.collect(), Some(self.data));
+    }
+
+    fn linked_images(&mut self, linked: LinkedImages<'d>) {
+        for section in linked.sections {
+            // Each image has a copy of the entry ID.
+            let more = section.id.len() as u64;
+            let sizes = section.images.iter().map(|image| {
+                let size = image.end.saturating_sub(image.start);
+                size.saturating_add(more)
+            });
+            let size = sizes.fold(0, u64::saturating_add);
+            let Some(left) = self.left.checked_sub(size) else {
+                return self.problem("images overlap too often".into());
+            };
+            self.left = left;
+            let mut container = self.container(ContainerFormat::LinkedImages, section.content);
+            container.section = Some(section.name.to_vec());
+            let images = section.images.into_iter();
+            let images = images.map(|image| (section.id.to_owned(), image));
+            self.entries(container, images.collect(), Some(self.data));
+        }
+        for problem in linked.problems {
+            self.problem(problem.into());
+        }
     }
 
     /// Adds a container with a bundle's entries, whose images are in `data`, or else in bytes that were not unpacked.

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::codes::FindingCode;
 use super::finding::{FindingPlace, Findings};
-use super::host_file::HostFile;
 use super::image::ImageKernels;
 use crate::container::elf::SymbolPlace;
+use crate::container::host_file::HostFile;
 use crate::container::inventory::{ContainerFormat, Inventory};
 use crate::container::kernels::{component_at, is_of_one_processor};
 use crate::container::large;

@@ -1,7 +1,7 @@
 //! A linked 64-bit little-endian host file: sections, relative pointers, symbols.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use object::elf;
 
@@ -25,6 +25,28 @@ pub(super) struct HostFile<'d, R> {
 impl<'d, R: ReadAt<'d>> HostFile<'d, R> {
     /// Reads a file; `None` if it is not a linked file of a known host.
     pub(super) fn read(data: R, range: Range<u64>) -> Option<Self> {
+        let mut file = Self::without_relocations(data, range)?;
+        file.added(&(0..=u64::MAX));
+        for section in file.relocation_sections(elf::SHT_RELR) {
+            file.packed(section);
+        }
+        Some(file)
+    }
+
+    /// Reads a file as [`HostFile::read`] does, and of the relocations only those whose addresses are in the first section
+    /// of that name. [`HostFile::pointer_at`] returns the pointers there.
+    pub(super) fn read_for(data: R, range: Range<u64>, section: &str) -> Option<Self> {
+        let mut file = Self::without_relocations(data, range)?;
+        let first = file.first(section);
+        if let Some((address, size)) = first.map(|section| (section.address, section.size)) {
+            let wanted = address..=address.saturating_add(size);
+            // The words that packed relocations change are the pointers themselves.
+            file.added(&wanted);
+        }
+        Some(file)
+    }
+
+    fn without_relocations(data: R, range: Range<u64>) -> Option<Self> {
         /// Class of 64 bits, little-endian.
         const KIND: [u8; 2] = [2, 1];
         let ident = data.read_at(range.start, 6)?;
@@ -38,14 +60,19 @@ impl<'d, R: ReadAt<'d>> HostFile<'d, R> {
         let sections = elf.sections().skip(1);
         let sections = sections.filter_map(|section| Some((section, names.of(&section).ok()?)));
         let sections = sections.collect();
-        let mut file = Self {
+        Some(Self {
             data,
             elf,
             sections,
             relocated: BTreeMap::new(),
-        };
-        file.relocations();
-        Some(file)
+        })
+    }
+
+    /// Returns the first section of a name.
+    pub(super) fn first(&self, name: &str) -> Option<&ElfSection> {
+        let mut sections = self.sections.iter();
+        let found = sections.find(|(_, found)| *found == name.as_bytes());
+        found.map(|(section, _)| section)
     }
 
     /// Lists the sections whose names start with one of `starts`.
@@ -87,6 +114,12 @@ impl<'d, R: ReadAt<'d>> HostFile<'d, R> {
             Some(target) => Some(*target),
             None => self.word(self.offset_of(address)?),
         }
+    }
+
+    /// Returns the pointer at an address, whose word is at an offset, as the loader will set it.
+    pub(super) fn pointer_at(&self, address: u64, offset: u64) -> Option<u64> {
+        let relocated = self.relocated.get(&address).copied();
+        relocated.or_else(|| self.word(offset))
     }
 
     /// Returns the string at an address, without its NUL.
@@ -141,45 +174,57 @@ impl<'d, R: ReadAt<'d>> HostFile<'d, R> {
         releases.next()
     }
 
-    /// Reads the relocations that the loader applies.
-    fn relocations(&mut self) {
-        let sections: Vec<ElfSection> = self.sections.iter().map(|(section, _)| *section).collect();
+    /// Lists the ranges of the relocations of a type that the loader applies. Sections that overlap are not read: together
+    /// they are no larger than the file.
+    fn relocation_sections(&self, kind: elf::SectionType) -> Vec<Range<u64>> {
+        let mut left = self.data.size().unwrap_or(0);
+        let sections = self.sections.iter().map(|(section, _)| section);
+        let sections =
+            sections.filter(|section| section.allocated() && section.section_type == kind.0);
+        let ranges = sections.map(|section| self.content(section));
+        let ranges = ranges.take_while(|range| {
+            let rest = left.checked_sub(range.end.saturating_sub(range.start));
+            left = rest.unwrap_or(0);
+            rest.is_some()
+        });
+        ranges.collect()
+    }
+
+    /// Reads the relocations with addends whose addresses are `wanted`.
+    fn added(&mut self, wanted: &RangeInclusive<u64>) {
         // Relocations against symbols refer to the dynamic linker's.
-        let dynamic = self.elf.symbols(SymbolTable::Dynamic).unwrap_or_default();
-        for section in sections.iter().filter(|section| section.allocated()) {
-            let range = self.content(section);
-            match elf::SectionType(section.section_type) {
-                elf::SHT_RELA => self.added(range, &dynamic),
-                elf::SHT_RELR => self.packed(range),
-                _ => {}
+        let symbols = self.elf.symbols(SymbolTable::Dynamic).unwrap_or_default();
+        for range in self.relocation_sections(elf::SHT_RELA) {
+            // At once: a cache would keep each record by itself.
+            let size = range.end.saturating_sub(range.start);
+            let bytes = self.data.read_at(range.start, size).unwrap_or_default();
+            let mut cursor = Cursor::new(bytes, 0..size);
+            while let Ok(relocation) = Relocation64::read(&mut cursor) {
+                if wanted.contains(&relocation.address) {
+                    self.add(&relocation, &symbols);
+                }
             }
         }
     }
 
-    fn added(&mut self, range: Range<u64>, symbols: &[ElfSymbol<'d>]) {
-        // At once: a cache would keep each record by itself.
-        let size = range.end.saturating_sub(range.start);
-        let bytes = self.data.read_at(range.start, size).unwrap_or_default();
-        let mut cursor = Cursor::new(bytes, 0..size);
-        while let Ok(relocation) = Relocation64::read(&mut cursor) {
-            let Relocation64 {
-                address,
-                info,
-                addend,
-            } = relocation;
-            // The lower half is the type.
-            match RelocationKind::of(self.elf.machine, info as u32) {
-                RelocationKind::Relative => {
-                    self.relocated.insert(address, addend);
-                }
-                RelocationKind::Absolute => {
-                    let index = usize::try_from(info >> 32).ok();
-                    let symbol = index.and_then(|index| symbols.get(index));
-                    let value = symbol.map_or(0, |symbol| symbol.value);
-                    self.relocated.insert(address, value.wrapping_add(addend));
-                }
-                RelocationKind::Symbol | RelocationKind::Other => {}
+    fn add(&mut self, relocation: &Relocation64, symbols: &[ElfSymbol<'d>]) {
+        let Relocation64 {
+            address,
+            info,
+            addend,
+        } = *relocation;
+        // The lower half is the type.
+        match RelocationKind::of(self.elf.machine, info as u32) {
+            RelocationKind::Relative => {
+                self.relocated.insert(address, addend);
             }
+            RelocationKind::Absolute => {
+                let index = usize::try_from(info >> 32).ok();
+                let symbol = index.and_then(|index| symbols.get(index));
+                let value = symbol.map_or(0, |symbol| symbol.value);
+                self.relocated.insert(address, value.wrapping_add(addend));
+            }
+            RelocationKind::Symbol | RelocationKind::Other => {}
         }
     }
 
