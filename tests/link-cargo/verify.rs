@@ -561,6 +561,43 @@ fn finds_invalid_and_missing_wrappers() {
     assert_eq!(codes(&folder, "module.so"), ["OFF403"]);
 }
 
+/// Device functions for the kernels of other objects.
+#[test]
+fn accepts_relocatable_device_code_without_kernels() {
+    let Some(nvcc) = tool("cuda", &["nvcc"]) else {
+        return;
+    };
+    let folder = Folder::new();
+    put(
+        &folder,
+        "k.cu",
+        "__device__ int twice(int x) { return 2 * x; }\n",
+    );
+    let targets = "-gencode=arch=compute_80,code=[sm_80,compute_80]";
+    let compile = ["-rdc=true", targets, "k.cu"];
+    done(
+        &folder,
+        &nvcc,
+        &[&compile[..], &["-c", "-o", "k.o"]].concat(),
+    );
+    let cubin = [
+        "-rdc=true",
+        "-gencode=arch=compute_80,code=sm_80",
+        "-fatbin",
+        "k.cu",
+        "-o",
+        "k.fatbin",
+    ];
+    done(&folder, &nvcc, &cubin);
+    for file in ["k.o", "k.fatbin"] {
+        assert_eq!(codes(&folder, file), [""; 0], "{file}");
+    }
+    // Linked, no kernel can use the function.
+    let linked = ["-gencode=arch=compute_80,code=sm_80", "-fatbin", "k.cu"];
+    done(&folder, &nvcc, &[&linked[..], &["-o", "k.fatbin"]].concat());
+    assert_eq!(codes(&folder, "k.fatbin"), ["OFF301"]);
+}
+
 #[test]
 fn follows_deny_allow_and_the_command_line() {
     let folder = Folder::new();

@@ -19,6 +19,9 @@ use crate::format::magic::Magic;
 use crate::names::elf_flags::processor_of;
 use crate::names::{OffloadKind, TargetId};
 
+/// Section of NVIDIA's relocatable device code, which linkers keep.
+const RELOCATABLE_SECTION: &[u8] = b"__nv_relfatbin";
+
 /// Names of the kernels of all images of a file.
 #[derive(Debug)]
 pub(super) struct ImageKernels {
@@ -237,13 +240,24 @@ impl<'d, R: ReadAt<'d>> CheckedImage<'_, R> {
         if !names.is_empty() {
             kernels.with_kernels.0.insert(container);
             kernels.with_kernels.1.insert(target);
-        } else if self.container.format != ContainerFormat::Image {
+        } else if self.container.format != ContainerFormat::Image && !self.is_relocatable() {
             // A file or section that is an image itself belongs to no list of targets.
             let image = (container, target, self.place());
             kernels.without_kernels.push(image);
         }
         kernels.openmp.add(self.image, &names);
         kernels.names.extend(names);
+    }
+
+    /// Tells whether the image is NVIDIA's relocatable device code: device functions for kernels in other objects.
+    fn is_relocatable(&self) -> bool {
+        let is_object = || {
+            let elf = Elf::parse(self.data, self.range.clone());
+            elf.is_ok_and(|elf| elf.file_type == object::elf::ET_REL.0)
+        };
+        let section = self.container.section.as_deref();
+        section == Some(RELOCATABLE_SECTION)
+            || self.image.form == Some(ImageForm::Cubin) && is_object()
     }
 
     /// Lists the names of the image's kernels.
