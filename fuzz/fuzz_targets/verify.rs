@@ -23,7 +23,7 @@ fuzz_target!(|file: &[u8]| {
             limit: DecompressionLimit::parse(Some("1M"), None).unwrap(),
             scratch: Scratch::in_memory(),
         };
-        verify(open, &found, settings)
+        verify(open, &found, settings).unwrap()
     };
     let all = of(None);
     assert!(all.is_sorted_by_key(|finding| finding.code));

@@ -2,17 +2,17 @@
 
 use crate::support;
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{fs, io};
 
 use offload_formats::container::kernels::{
     Argument, ArgumentKind, Kernel, kernels, kernels_within,
 };
-use offload_formats::format::bytes::{ReadCache, Source};
+use offload_formats::format::bytes::{ReadAt as _, ReadCache, Source};
 use support::{Random, run, tool};
 
 const HIP: &str = "
@@ -454,18 +454,17 @@ fn finds_the_note_in_segments_and_in_sections() {
 }
 
 /// A source that counts the bytes that are read.
-struct Counted(Vec<u8>, Rc<Cell<u64>>);
+struct Counted(Vec<u8>, Arc<AtomicU64>);
 
 impl Source for Counted {
-    fn size(&mut self) -> Option<u64> {
-        Some(self.0.len() as u64)
+    fn size(&mut self) -> io::Result<u64> {
+        Ok(self.0.len() as u64)
     }
 
-    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> Option<()> {
-        let start = usize::try_from(offset).ok()?;
-        buffer.copy_from_slice(self.0.get(start..)?.get(..buffer.len())?);
-        self.1.set(self.1.get() + buffer.len() as u64);
-        Some(())
+    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.1.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        let read = self.0.as_slice().read_once(buffer, offset);
+        read.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 }
 
@@ -484,12 +483,13 @@ fn reads_headers_symbols_and_notes_of_an_image_in_a_large_file() {
     assert_eq!(whole.len(), 3);
     let (before, after) = (vec![0x7f; 12_345], vec![0x7f; 1 << 20]);
     let file = [before.as_slice(), &image, &after].concat();
-    let read = Rc::new(Cell::new(0));
-    let cache = ReadCache::new(Counted(file, Rc::clone(&read)));
+    let read = Arc::new(AtomicU64::new(0));
+    let cache = ReadCache::new(Counted(file, Arc::clone(&read)));
     let start = before.len() as u64;
     let range = start..start + image.len() as u64;
     assert_eq!(kernels_within(&cache, range).unwrap(), whole);
-    assert!(read.get() < 32 << 10, "{}", read.get());
+    let read = read.load(Ordering::Relaxed);
+    assert!(read < 32 << 10, "{read}");
 }
 
 #[test]

@@ -1,16 +1,14 @@
 //! Files that parsers read. A parser cannot tell a failed read from a damaged file, or from one without images; so the
-//! reader keeps the error of the system, and the caller checks for it before it trusts the parser.
+//! cache keeps the error of the system, and the caller checks for it before it trusts the parser.
 
 use crate::error::Error;
-use std::cell::RefCell;
 use std::error::Error as StdError;
 use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
-use offload_formats_core::format::bytes::{ReadAt as _, ReadCache, Source};
+use offload_formats_core::format::bytes::{ReadAt as _, ReadCache};
 use offload_formats_core::format::pieces::{self, Piece, PieceSource};
 
 /// An open file.
@@ -19,7 +17,6 @@ pub struct Readable {
     /// Size in bytes.
     size: u64,
     cache: ReadCache,
-    failure: Rc<RefCell<Option<io::Error>>>,
 }
 
 impl Readable {
@@ -37,22 +34,14 @@ impl Readable {
 
     /// Opens files for parsers that read `pieces` of them. Messages name the first.
     pub fn edited_of(paths: &[impl AsRef<Path>], pieces: Vec<Piece>) -> Result<Self, Error> {
-        let failure: Rc<RefCell<Option<io::Error>>> = Rc::default();
-        let open = |path: &Path| {
-            let file = File::open(path).map_err(crate::error::io(path))?;
-            Ok(Reader {
-                file,
-                failure: Rc::clone(&failure),
-            })
-        };
-        let readers = paths.iter().map(|path| open(path.as_ref()));
-        let readers: Vec<Reader> = readers.collect::<Result<_, Error>>()?;
+        let open = |path: &Path| File::open(path).map_err(crate::error::io(path));
+        let files = paths.iter().map(|path| open(path.as_ref()));
+        let files: Vec<File> = files.collect::<Result<_, Error>>()?;
         let path = paths.first().map(|path| path.as_ref().to_owned());
         Ok(Self {
             path: path.unwrap_or_default(),
             size: pieces::size(&pieces),
-            cache: ReadCache::new(PieceSource::new(pieces, readers)),
-            failure,
+            cache: ReadCache::new(PieceSource::new(pieces, files)),
         })
     }
 
@@ -94,36 +83,10 @@ impl Readable {
 
     /// Fails if the system did not let a part of it be read.
     pub fn check(&self) -> Result<(), Error> {
-        match self.failure.take() {
+        match self.cache.take_error() {
             Some(failure) => Err(crate::error::io(&self.path)(failure)),
             None => Ok(()),
         }
-    }
-}
-
-/// A file that keeps its first failure.
-struct Reader {
-    file: File,
-    failure: Rc<RefCell<Option<io::Error>>>,
-}
-
-impl Reader {
-    fn note<T>(&self, result: io::Result<T>) -> Option<T> {
-        let note = |error| self.failure.borrow_mut().get_or_insert(error).kind();
-        result.map_err(note).ok()
-    }
-}
-
-impl Source for Reader {
-    fn size(&mut self) -> Option<u64> {
-        let size = self.file.seek(SeekFrom::End(0));
-        self.note(size)
-    }
-
-    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> Option<()> {
-        let found = self.file.seek(SeekFrom::Start(offset));
-        let read = found.and_then(|_| self.file.read_exact(buffer));
-        self.note(read)
     }
 }
 

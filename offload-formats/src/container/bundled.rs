@@ -13,7 +13,7 @@ use crate::container::decompression_limit::Remedy;
 use crate::format::bundle::{self, Bundle};
 use crate::format::bundle_text::{self, Comment};
 use crate::format::bundles::{self, AnyBundle};
-use crate::format::bytes::ReadAt;
+use crate::format::bytes::{ReadAt, SourceError, unless_unread};
 use crate::format::compressed_bundle::{self, CompressedBundle};
 use crate::format::magic::Magic;
 use crate::format::unpacked::{Scratch, Unpacked};
@@ -94,8 +94,18 @@ pub struct DeviceTarget {
 ///
 /// # Errors
 ///
-/// Fails if the object or a bundle is damaged, or a compressed bundle is larger than `unpacking` allows.
+/// Fails if the object or a bundle is damaged, a compressed bundle is larger than `unpacking` allows, or `data` cannot be
+/// read.
 pub fn entries<'d, R: ReadAt<'d>>(
+    data: R,
+    range: Range<u64>,
+    unpacking: &mut Unpacking,
+) -> Result<Vec<BundledEntry>, BundledEntryError> {
+    let found = all_entries(data, range, unpacking);
+    unless_unread(data, found, BundledEntryError::Read)
+}
+
+fn all_entries<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
     unpacking: &mut Unpacking,
@@ -231,11 +241,14 @@ const MAX_TEXT: u64 = 256 << 20;
 /// Lists the entries of a bundle that was compressed.
 fn of_unpacked(bytes: &Unpacked) -> Result<Vec<BundledEntry>, BundledEntryError> {
     let (data, end) = (bytes.open(), bytes.size());
-    if let Some(texts) = texts(&data, 0..end)? {
-        return Ok(texts);
-    }
-    let bundle = Bundle::parse(&data, 0, end);
-    bundle.map(of_binary).map_err(BundledEntryError::Bundle)
+    let found = match texts(&data, 0..end) {
+        Ok(None) => {
+            let bundle = Bundle::parse(&data, 0, end);
+            bundle.map(of_binary).map_err(BundledEntryError::Bundle)
+        }
+        texts => texts.map(Option::unwrap_or_default),
+    };
+    unless_unread(&data, found, BundledEntryError::Read)
 }
 
 /// Lists the entries of an uncompressed bundle that starts at 0.
@@ -354,6 +367,8 @@ impl fmt::Display for DeviceTarget {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BundledEntryError {
+    /// A part of the file cannot be read.
+    Read(SourceError),
     /// Damage in an object.
     Object(ObjectError),
     /// Damage in consecutive bundles.
@@ -380,6 +395,7 @@ impl BundledEntryError {
 impl fmt::Display for BundledEntryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Read(problem) => problem.fmt(f),
             Self::Object(problem) => problem.fmt(f),
             Self::Bundles(problem) => problem.fmt(f),
             Self::Compressed(problem) => problem.fmt(f),

@@ -18,7 +18,7 @@ use super::elf::{Elf, ElfError};
 use super::large::{self, SHF_X86_64_LARGE};
 use crate::escape::terminal;
 use crate::format::bundles::{self, AnyBundle};
-use crate::format::bytes::{OutOfBounds, ReadAt};
+use crate::format::bytes::{OutOfBounds, ReadAt, SourceError, unless_unread};
 use crate::format::magic::Magic;
 
 /// The bundles of a file.
@@ -57,7 +57,8 @@ pub struct TrailingBytes {
 ///
 /// # Errors
 ///
-/// Fails if the file or a bundle is damaged, or a section that starts with a bundle is not inside the range.
+/// Fails if the file or a bundle is damaged, a section that starts with a bundle is not inside the range, or `data` cannot
+/// be read.
 pub fn find<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
@@ -68,12 +69,16 @@ pub fn find<'d, R: ReadAt<'d>>(
         range: range.clone(),
         found: FoundBundles::default(),
     };
-    match Magic::at(data, range.clone()) {
-        Magic::Bundle | Magic::CompressedBundle => finder.bundles(None, range)?,
-        Magic::Elf => finder.elf()?,
-        Magic::Coff | Magic::DosProgram => finder.windows()?,
-        _ => {}
-    }
+    let done = match Magic::at(data, range.clone()) {
+        Magic::Bundle | Magic::CompressedBundle => finder.bundles(None, range),
+        Magic::Elf => finder.elf(),
+        Magic::Coff | Magic::DosProgram => finder.windows(),
+        _ => Ok(()),
+    };
+    unless_unread(data, done, |problem| FoundBundlesError {
+        section: None,
+        problem: FoundBundlesProblem::Read(problem),
+    })?;
     Ok(finder.found)
 }
 
@@ -187,6 +192,8 @@ pub struct FoundBundlesError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FoundBundlesProblem {
+    /// A part of the file cannot be read.
+    Read(SourceError),
     /// Damage in an ELF file.
     Elf(ElfError),
     /// Damage in the headers of a COFF or PE file.
@@ -209,6 +216,7 @@ impl fmt::Display for FoundBundlesError {
 impl fmt::Display for FoundBundlesProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Read(problem) => problem.fmt(f),
             Self::Elf(problem) => problem.fmt(f),
             Self::Coff(problem) => problem.fmt(f),
             Self::Outside(problem) => problem.fmt(f),

@@ -22,7 +22,7 @@ use super::elf::Elf;
 use super::find::link_inputs_in;
 use crate::container::decompression_limit::Remedy;
 use crate::escape::terminal;
-use crate::format::bytes::ReadAt;
+use crate::format::bytes::{ReadAt, SourceError, unless_unread};
 use crate::format::magic::Magic;
 use crate::format::unpacked::Unpacked;
 use crate::names::EntryIdError;
@@ -75,8 +75,18 @@ pub enum PlainObjects {
 ///
 /// # Errors
 ///
-/// Fails for files of other formats, damaged files, and thin archives, whose members are other files.
+/// Fails for files of other formats, damaged files, and thin archives, whose members are other files; if `data` cannot be
+/// read.
 pub fn images<'d, R: ReadAt<'d>>(
+    data: R,
+    plain: PlainObjects,
+    unpacking: &mut Unpacking,
+) -> Result<Vec<LibraryImage>, DeviceLibraryError> {
+    let found = all_images(data, plain, unpacking);
+    unless_unread(data, found, of_file(DeviceLibraryProblem::Read))
+}
+
+fn all_images<'d, R: ReadAt<'d>>(
     data: R,
     plain: PlainObjects,
     unpacking: &mut Unpacking,
@@ -225,6 +235,8 @@ pub struct DeviceLibraryError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DeviceLibraryProblem {
+    /// A part of the file cannot be read.
+    Read(SourceError),
     /// Not an archive, bitcode, a bundle or an offload binary.
     Unknown,
     /// A thin archive.
@@ -275,6 +287,7 @@ impl fmt::Display for DeviceLibraryError {
             DeviceLibraryProblem::Thin => f.write_str(
                 "expected an archive that contains its members, found a thin archive\nhint: create it without `--thin` (`T`)",
             ),
+            DeviceLibraryProblem::Read(problem) => problem.fmt(f),
             DeviceLibraryProblem::Archive(problem) => problem.fmt(f),
             DeviceLibraryProblem::Bundle(problem) => problem.fmt(f),
             DeviceLibraryProblem::Images(problem) => problem.fmt(f),

@@ -26,7 +26,7 @@ use super::elf::{self, Elf, FINISHED_SECTION, OFFLOADING_SECTION};
 use super::large::{self, LARGE_SECTION};
 use super::macho;
 use crate::format::bitcode;
-use crate::format::bytes::{OutOfBounds, ReadAt};
+use crate::format::bytes::{OutOfBounds, ReadAt, unless_unread};
 use crate::format::magic::Magic;
 use crate::format::offload_binary::{self, BinaryEntry, OffloadBinary};
 use crate::format::unpacked::Unpacked;
@@ -121,7 +121,8 @@ enum Look {
 ///
 /// # Errors
 ///
-/// Fails if a file, member or offload binary is invalid, or compressed offload binaries claim too much memory.
+/// Fails if a file, member or offload binary is invalid, compressed offload binaries claim too much memory, or `data` cannot
+/// be read.
 pub fn find<'d, R: ReadAt<'d>>(data: R) -> Result<Vec<FoundItem>, FindError> {
     find_within(data, &mut Unpacking::in_memory(INFLATE_LIMIT))
 }
@@ -212,7 +213,7 @@ fn look<'d, R: ReadAt<'d>>(
         members: Vec::new(),
         found: Vec::new(),
     };
-    match finder.file(range) {
+    match unless_unread(data, finder.file(range), FindProblem::Read) {
         Ok(()) => Ok(finder.found),
         Err(problem) => Err(FindError {
             members: finder.members,

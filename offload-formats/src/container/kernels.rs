@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::elf::Elf;
-use crate::format::bytes::ReadAt;
+use crate::format::bytes::{ReadAt, SourceError, unless_unread};
 
 pub use error::KernelError;
 pub use kernel::{Argument, ArgumentKind, Kernel};
@@ -63,11 +63,16 @@ pub fn kernels(image: &[u8]) -> Result<Vec<Kernel>, KernelError> {
 ///
 /// # Errors
 ///
-/// Fails if the image is not an ELF file, or the description of its kernels is truncated or invalid.
+/// Fails if the image is not an ELF file, the description of its kernels is truncated or invalid, or `data` cannot be read.
 pub fn kernels_within<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<Kernel>, KernelError> {
+    let unread = |problem: SourceError| KernelError::new(problem.to_string());
+    unless_unread(data, elf_kernels(data, range), unread)
+}
+
+fn elf_kernels<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Result<Vec<Kernel>, KernelError> {
     let file = Elf::parse(data, range)?;
     let kernels = match object::elf::Machine(file.machine) {
         object::elf::EM_AMDGPU => amd::kernels(&file)?,

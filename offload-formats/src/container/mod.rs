@@ -57,6 +57,8 @@ mod macho;
 pub mod object_bundle;
 #[cfg(feature = "tools")]
 pub mod prune;
+#[cfg(all(test, feature = "tools"))]
+mod read_errors;
 pub(crate) mod relocatable;
 mod symbols;
 #[cfg(all(test, feature = "tools"))]

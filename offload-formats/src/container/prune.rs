@@ -50,7 +50,7 @@ mod tables;
 mod units;
 
 use crate::container::decompression_limit::DecompressionLimit;
-use crate::format::bytes::ReadAt;
+use crate::format::bytes::{ReadAt, unless_unread};
 use crate::format::magic::Magic;
 use crate::format::unpacked::Scratch;
 
@@ -71,7 +71,7 @@ pub use pruned::{ImageSizes, PruneCounts, PrunedFile};
 /// # Errors
 ///
 /// Fails if the format is not supported, the file has no device images that can be pruned, or it is damaged or refers
-/// to its images in an unknown way; if a scratch cannot be written.
+/// to its images in an unknown way; if `data` cannot be read, or a scratch cannot be written.
 pub fn prune<'d, R: ReadAt<'d>>(
     data: R,
     choice: &PruneChoice,
@@ -84,10 +84,13 @@ pub fn prune<'d, R: ReadAt<'d>>(
         scratch,
     };
     let size = data.size().unwrap_or(0);
-    match Magic::at(data, 0..size) {
+    let pruned = match Magic::at(data, 0..size) {
         Magic::Archive | Magic::ThinArchive => archive::archive(data, 0..size, job),
         _ => member::file(data, job, &|library| archive::archive(data, library, job)),
-    }
+    };
+    unless_unread(data, pruned, |problem| {
+        PruneError::whole(PruneProblem::Read(problem))
+    })
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::format::bitcode;
 use object::ReadRef;
 
 use crate::container::view::View;
-use crate::format::bytes::ReadAt;
+use crate::format::bytes::{ReadAt, SourceError, unless_unread};
 use crate::format::global_symbol::GlobalSymbol;
 use crate::format::magic::Magic;
 
@@ -40,8 +40,15 @@ pub fn definitions<'d, R: ReadAt<'d>>(
 ///
 /// # Errors
 ///
-/// Fails if the file is damaged, or its names are far longer than the file.
+/// Fails if the file is damaged, its names are far longer than the file, or `data` cannot be read.
 pub fn symbols<'d, R: ReadAt<'d>>(
+    data: R,
+    range: Range<u64>,
+) -> Result<Vec<GlobalSymbol<'d>>, SymbolsError> {
+    unless_unread(data, all_symbols(data, range), SymbolsError::Read)
+}
+
+fn all_symbols<'d, R: ReadAt<'d>>(
     data: R,
     range: Range<u64>,
 ) -> Result<Vec<GlobalSymbol<'d>>, SymbolsError> {
@@ -87,7 +94,7 @@ fn of_elf<'d, R: ReadAt<'d>>(
 ///
 /// # Errors
 ///
-/// Fails if the file is damaged.
+/// Fails if the file is damaged or cannot be read.
 #[cfg(feature = "tools")]
 pub fn dynamic_symbols<'d, R: ReadAt<'d>>(
     data: R,
@@ -104,7 +111,7 @@ pub fn dynamic_symbols<'d, R: ReadAt<'d>>(
         });
         Ok(found.collect())
     });
-    symbols.map_err(SymbolsError::Elf)
+    unless_unread(data, symbols.map_err(SymbolsError::Elf), SymbolsError::Read)
 }
 
 /// Returns a symbol of an ELF file, if other files see it.
@@ -150,6 +157,8 @@ fn of_coff<'d, R: ReadRef<'d>, H: CoffHeader>(
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SymbolsError {
+    /// A part of the file cannot be read.
+    Read(SourceError),
     /// Damage in an ELF file.
     Elf(ElfError),
     /// Damage in bitcode.
@@ -169,6 +178,7 @@ pub enum SymbolsError {
 impl fmt::Display for SymbolsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Read(problem) => problem.fmt(f),
             Self::Elf(problem) => problem.fmt(f),
             Self::Bitcode(problem) => problem.fmt(f),
             Self::Coff { cause } => write!(f, "COFF object: {cause}"),

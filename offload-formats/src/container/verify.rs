@@ -30,7 +30,7 @@ use super::host_file::HostFile;
 use super::inventory::{
     ContainerData, ContainerFormat, ImageContainer, Inventory, InventoryImage, inventory,
 };
-use crate::format::bytes::{ReadAt, ReadCache};
+use crate::format::bytes::{ReadAt, ReadCache, SourceError};
 use crate::format::compressed_bundle::{CompressedBundleError, HipRuntime};
 use crate::format::fatbin::{FatbinUnpackError, FatbinUnpacker};
 use crate::format::magic::Magic;
@@ -75,19 +75,25 @@ pub struct VerifySettings {
 /// let found = inventory(&file[..], &mut Unpacking::in_memory(1 << 20));
 /// let settings = VerifySettings { runtime: None, limit: DecompressionLimit::default(), scratch: Scratch::in_memory() };
 /// let findings = verify(|| ReadCache::new(Cursor::new(file.clone())), &found, settings);
-/// assert!(findings.iter().any(|finding| finding.code == FindingCode::FieldCount));
+/// assert!(findings?.iter().any(|finding| finding.code == FindingCode::FieldCount));
+/// # Ok::<(), offload_formats::format::bytes::SourceError>(())
 /// ```
+///
+/// # Errors
+///
+/// Fails if the file cannot be read.
 pub fn verify(
     open: impl Fn() -> ReadCache,
     inventory: &Inventory,
     settings: VerifySettings,
-) -> Vec<Finding> {
+) -> Result<Vec<Finding>, SourceError> {
     let mut verifier = Verifier {
         settings,
         findings: Findings::default(),
         kernels: ImageKernels::default(),
         is_linked: false,
         libomptarget: None,
+        unread: None,
     };
     let cache = open();
     let size = (&cache).size().unwrap_or(0);
@@ -107,7 +113,11 @@ pub fn verify(
     if let Some(host) = host {
         program::check(&host, inventory, &verifier.kernels, &mut verifier.findings);
     }
-    verifier.findings.sorted()
+    verifier.check_reads(&cache);
+    match verifier.unread {
+        None => Ok(verifier.findings.sorted()),
+        Some(problem) => Err(problem),
+    }
 }
 
 struct Verifier {
@@ -119,9 +129,16 @@ struct Verifier {
     is_linked: bool,
     /// LLVM release of the OpenMP runtime that the file needs.
     libomptarget: Option<u32>,
+    /// First failed read.
+    unread: Option<SourceError>,
 }
 
 impl Verifier {
+    /// Keeps the error if a read of this cache failed, for all checks that used it.
+    fn check_reads(&mut self, cache: &ReadCache) {
+        self.unread = self.unread.or(cache.first_error());
+    }
+
     /// Adds the problems that the inventory has found.
     fn problems(&mut self, inventory: &Inventory) {
         for problem in &inventory.problems {
@@ -146,7 +163,9 @@ impl Verifier {
             let cache = open();
             // Its bytes go after the bundle is checked.
             let scratch = self.settings.scratch.another();
-            let bytes = match bundle.unpack(&cache, self.settings.limit.files(), &scratch) {
+            let bytes = bundle.unpack(&cache, self.settings.limit.files(), &scratch);
+            self.check_reads(&cache);
+            let bytes = match bytes {
                 Ok(bytes) => bytes,
                 Err(problem) => {
                     self.kernels.is_complete = false;
@@ -191,11 +210,16 @@ impl Verifier {
                 let cache = open();
                 self.checks(&cache, found, place);
                 self.images(&cache, found, &found.images);
+                self.check_reads(&cache);
             }
             _ => {
-                self.checks(&open(), found, place);
+                let cache = open();
+                self.checks(&cache, found, place);
+                self.check_reads(&cache);
                 for image in found.images.chunks(1) {
-                    self.images(&open(), found, image);
+                    let cache = open();
+                    self.images(&cache, found, image);
+                    self.check_reads(&cache);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! The images of an input file, of the files that its thin archives name, and of compressed members of zip files.
 
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use offload_formats::container::bundled::Unpacking;
 use offload_formats::container::inventory::{
@@ -32,7 +32,7 @@ pub(super) struct FileImages {
 struct Around {
     members: Vec<Vec<u8>>,
     path: PathBuf,
-    reading: Rc<Reading>,
+    reading: Arc<Reading>,
     /// Size in the input file and unpacked size of a compressed member.
     packed: Option<(u64, u64)>,
 }
@@ -64,7 +64,7 @@ pub(super) struct FilePart {
     /// Size in the input file in bytes, if the part is a compressed member.
     pub(super) packed_size: Option<u64>,
     pub(super) path: PathBuf,
-    pub(super) reading: Rc<Reading>,
+    pub(super) reading: Arc<Reading>,
     /// Size in bytes.
     pub(super) size: u64,
     pub(super) inventory: Inventory,
@@ -113,7 +113,7 @@ impl FileImages {
             members: Vec::new(),
             packed_size: None,
             path: input.name.clone(),
-            reading: Rc::clone(&input.reading),
+            reading: Arc::clone(&input.reading),
             size: input.size,
             inventory: Inventory::default(),
         };
@@ -142,7 +142,7 @@ impl FileImages {
         let around = Around {
             members: part.members.clone(),
             path: part.path.clone(),
-            reading: Rc::clone(&part.reading),
+            reading: Arc::clone(&part.reading),
             packed: part.packed_size.map(|packed| (packed, part.size)),
         };
         // A compressed member without images needs no file.

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use offload_formats::escape::terminal;
 
@@ -27,7 +27,7 @@ pub(super) struct OpenInput {
     /// Path, or `-`.
     pub(super) name: PathBuf,
     pub(super) origin: Origin,
-    pub(super) reading: Rc<Reading>,
+    pub(super) reading: Arc<Reading>,
     /// Size in bytes.
     pub(super) size: u64,
 }

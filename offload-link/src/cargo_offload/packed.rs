@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use offload_formats::container::inventory::HEAD_SIZE;
 use offload_formats::format::zip::ZipMember;
@@ -13,7 +13,7 @@ use crate::files::{self, Opened, Reading};
 
 /// A member's content in a temporary file without a name.
 pub(super) struct UnpackedMember {
-    pub(super) reading: Rc<Reading>,
+    pub(super) reading: Arc<Reading>,
     /// Size in bytes.
     pub(super) size: u64,
 }

@@ -158,7 +158,7 @@ pub(super) fn run(line: &VerifyLine, out: &mut impl Write) -> Result<(), CargoOf
     let (mut files, mut without) = (Vec::new(), 0);
     let done = line.input.each(|input| {
         let found = FileImages::find(input, &mut find);
-        let file = verified(input, &found, &settings, line);
+        let file = verified(input, &found, &settings, line)?;
         CargoOffloadError::check_unpacked(&input.name)?;
         if file.images == 0 && file.findings.is_empty() && input.origin == Origin::Searched {
             without += 1;
@@ -201,11 +201,13 @@ fn verified(
     found: &FileImages,
     settings: &VerifySettings,
     line: &VerifyLine,
-) -> VerifiedFile {
+) -> Result<VerifiedFile, CargoOffloadError> {
     let mut findings = Vec::new();
     for part in &found.parts {
         let open = || ReadCache::new(part.reading.part(0..part.size));
-        for finding in verify_file(open, &part.inventory, settings.clone()) {
+        let found = verify_file(open, &part.inventory, settings.clone());
+        let found = found.map_err(|problem| CargoOffloadError::of(&input.name, problem))?;
+        for finding in found {
             if let Some(level) = line.severity(finding.code) {
                 findings.push(ShownFinding::of(finding, level, &part.members));
             }
@@ -217,11 +219,11 @@ fn verified(
             &format_args!("{}: {problem}", images::shown(&input.name)),
         );
     }
-    VerifiedFile {
+    Ok(VerifiedFile {
         file: input.name.to_string_lossy().into_owned(),
         images: found.count(),
         findings,
-    }
+    })
 }
 
 /// Lists the problems outside of inventories: members of thin archives that cannot be opened.

@@ -1,7 +1,8 @@
 //! The first read that failed in this process, and writes of unpacked data that failed.
 //!
-//! Formats read through `ReadAt`, whose errors have no content: a parser cannot tell a failing disk from a damaged
-//! file, and a search for device code may report none. So each reader records the system's error here. After one, no
+//! Formats read through `ReadAt`, which returns `None` for a failed read: a parser cannot tell a failing disk from a damaged
+//! file, and a search for device code may report none. A `ReadCache` keeps its own first error, but a tool reads a file
+//! through many caches, and copies ranges without one. So each reader records the system's error here, too. After one, no
 //! tool writes an output or ends successfully ([`check`]).
 //!
 //! What cannot be written to the temporary file for unpacked data says nothing about the input either: [`check_unpacked`].

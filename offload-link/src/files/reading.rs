@@ -3,11 +3,10 @@
 //! The formats read a few bytes at a time, in an archive of a gigabyte hundreds of thousands of times. Most reads are
 //! close to the previous ones.
 
-use std::cell::RefCell;
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::copy::shrunk;
 use super::opened::Opened;
@@ -23,7 +22,7 @@ const RECENT: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub file: Opened,
-    recent: RefCell<Recent>,
+    recent: Mutex<Recent>,
 }
 
 #[derive(Debug, Default)]
@@ -35,9 +34,9 @@ struct Recent {
 }
 
 impl Reading {
-    pub(crate) fn new(file: Opened) -> Rc<Self> {
-        let recent = RefCell::default();
-        Rc::new(Self { file, recent })
+    pub(crate) fn new(file: Opened) -> Arc<Self> {
+        let recent = Mutex::default();
+        Arc::new(Self { file, recent })
     }
 
     /// Opens a whole file for a parser.
@@ -54,9 +53,9 @@ impl Reading {
     }
 
     /// Returns a part of the file that is read like a file.
-    pub(crate) fn part(self: &Rc<Self>, range: Range<u64>) -> Here {
+    pub(crate) fn part(self: &Arc<Self>, range: Range<u64>) -> Here {
         Here {
-            file: Rc::clone(self),
+            file: Arc::clone(self),
             range,
         }
     }
@@ -89,7 +88,8 @@ impl Reading {
 
     /// Reads as many bytes as the block at the offset contains.
     fn read_block(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let recent = &mut *self.recent.borrow_mut();
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = &mut *recent;
         let number = offset / BLOCK as u64;
         let index = match recent.blocks.iter().position(|block| block.0 == number) {
             Some(index) => index,
@@ -153,24 +153,23 @@ impl Recent {
 /// A part of a [`Reading`], as input of a `ReadCache`, which keeps everything that it read until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Here {
-    file: Rc<Reading>,
+    file: Arc<Reading>,
     range: Range<u64>,
 }
 
 impl Source for Here {
-    fn size(&mut self) -> Option<u64> {
-        Some(self.range.end.saturating_sub(self.range.start))
+    fn size(&mut self) -> io::Result<u64> {
+        Ok(self.range.end.saturating_sub(self.range.start))
     }
 
-    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> Option<()> {
-        let end = offset.checked_add(buffer.len() as u64)?;
-        let offset = self.range.start.checked_add(offset)?;
-        if end > self.size()? {
-            return None;
-        }
-        let read = self.file.read_exact_at(buffer, offset);
-        read.map_err(|problem| self.file.file.note(offset, &problem))
-            .ok()
+    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let end = offset.checked_add(buffer.len() as u64);
+        let size = self.size()?;
+        let start = self.range.start.checked_add(offset);
+        let start = start.filter(|_| end.is_some_and(|end| end <= size));
+        let start = start.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let read = self.file.read_exact_at(buffer, start);
+        read.inspect_err(|problem| self.file.file.note(start, problem))
     }
 }
 
@@ -198,6 +197,6 @@ mod tests {
             let read = (&cache).read_at(at as u64, size as u64);
             assert_eq!(read, expected, "{size} at {at}");
         }
-        assert!(reading.recent.borrow().blocks.len() == RECENT);
+        assert!(reading.recent.lock().unwrap().blocks.len() == RECENT);
     }
 }

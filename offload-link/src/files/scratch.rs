@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::rc::Rc;
 use std::sync::Arc;
 
 use offload_formats::format::unpacked::Scratch;
@@ -37,7 +36,7 @@ pub(crate) fn file_of(scratch: &Scratch) -> Option<Arc<File>> {
 /// # Errors
 ///
 /// Fails if it does not exist, because nothing was unpacked.
-pub(crate) fn reading_of(scratch: &Scratch) -> io::Result<Rc<Reading>> {
+pub(crate) fn reading_of(scratch: &Scratch) -> io::Result<Arc<Reading>> {
     let file = file_of(scratch).ok_or(io::ErrorKind::NotFound)?;
     Ok(Reading::new(Opened::new(&std::env::temp_dir(), file, None)))
 }

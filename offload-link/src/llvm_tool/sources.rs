@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::error::LlvmToolError;
 use crate::decompressed;
@@ -58,7 +58,7 @@ enum Data {
 
 /// A file or a part of one, to be read at any offset and copied.
 pub(crate) struct SourceFile {
-    file: Rc<Reading>,
+    file: Arc<Reading>,
     /// Offset of the part in the file.
     start: u64,
     pub size: u64,
@@ -110,8 +110,8 @@ impl Sources {
     }
 
     /// Adds a file that was opened by the caller.
-    pub(crate) fn add_opened(&mut self, name: &Path, file: &Rc<Reading>, size: u64) -> usize {
-        let file = SourceFile::new(Rc::clone(file), 0, size);
+    pub(crate) fn add_opened(&mut self, name: &Path, file: &Arc<Reading>, size: u64) -> usize {
+        let file = SourceFile::new(Arc::clone(file), 0, size);
         self.push(name.to_owned(), Data::File(file))
     }
 
@@ -241,7 +241,7 @@ impl Sources {
 }
 
 impl SourceFile {
-    fn new(file: Rc<Reading>, start: u64, size: u64) -> Self {
+    fn new(file: Arc<Reading>, start: u64, size: u64) -> Self {
         let cache = ReadCache::new(file.part(start..start.saturating_add(size)));
         Self {
             file,

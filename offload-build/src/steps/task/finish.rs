@@ -83,6 +83,7 @@ impl Finish {
 fn join_notes(path: &Path) -> io::Result<()> {
     let data = ReadCache::new(File::open(path)?);
     let changes = code_object::joined_notes(&data);
+    data.take_error().map_or(Ok(()), Err)?;
     let changes = changes.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
     let mut file = OpenOptions::new().write(true).open(path)?;
     for (offset, bytes) in changes {

@@ -44,7 +44,10 @@ pub(crate) fn check_whole(output: &Path, kind: Kind) -> Result<(), String> {
     let unread = |error| format!("{}: {error}", output.display());
     let file = File::open(output).map_err(unread)?;
     let size = file.metadata().map_err(unread)?.len();
-    whole(&ReadCache::new(file), size, kind)
+    let data = ReadCache::new(file);
+    let checked = whole(&data, size, kind);
+    data.take_error()
+        .map_or(checked, |error| Err(unread(error)))
 }
 
 /// Reads headers and symbols.

@@ -12,8 +12,10 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 mod read_cache;
+mod source_error;
 
 pub use read_cache::{ReadCache, Source};
+pub use source_error::SourceError;
 
 /// A range that exceeds its container, or could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +93,10 @@ pub trait ReadAt<'d>: Copy {
     /// Returns how many bytes there are, or `None` if that cannot be read.
     fn size(self) -> Option<u64>;
 
+    /// Returns the first failed read, if any: other methods return `None` for it, as for bytes that do not exist. Bytes in
+    /// memory have none.
+    fn first_error(self) -> Option<SourceError>;
+
     /// Returns `size` bytes from `offset` on, or `None` if there are fewer or reading fails.
     fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]>;
 
@@ -105,9 +111,29 @@ pub trait ReadAt<'d>: Copy {
     }
 }
 
+/// Returns `result`, or the error of `data` if a read failed: a parser cannot tell a failed read from a damaged file, or
+/// from one without images.
+///
+/// # Errors
+///
+/// Fails if a read failed, or with the error of `result`.
+#[doc(hidden)]
+pub fn unless_unread<'d, R: ReadAt<'d>, T, E>(
+    data: R,
+    result: Result<T, E>,
+    wrap: impl FnOnce(SourceError) -> E,
+) -> Result<T, E> {
+    data.first_error()
+        .map_or(result, |problem| Err(wrap(problem)))
+}
+
 impl<'d> ReadAt<'d> for &'d [u8] {
     fn size(self) -> Option<u64> {
         Some(self.len() as u64)
+    }
+
+    fn first_error(self) -> Option<SourceError> {
+        None
     }
 
     fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {
@@ -424,6 +450,10 @@ impl<R> Window<R> {
 impl<'d, R: ReadAt<'d>> ReadAt<'d> for Window<R> {
     fn size(self) -> Option<u64> {
         Some(self.size)
+    }
+
+    fn first_error(self) -> Option<SourceError> {
+        self.data.first_error()
     }
 
     fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {

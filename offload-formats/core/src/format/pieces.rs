@@ -210,47 +210,50 @@ impl<S> PieceSource<S> {
 }
 
 impl<S: Source> Source for PieceSource<S> {
-    fn size(&mut self) -> Option<u64> {
-        Some(self.size)
+    fn size(&mut self) -> io::Result<u64> {
+        Ok(self.size)
     }
 
-    fn read_exact_at(&mut self, mut buffer: &mut [u8], mut offset: u64) -> Option<()> {
+    fn read_exact_at(&mut self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+        let outside = || io::Error::from(io::ErrorKind::UnexpectedEof);
         let mut index = self.pieces.partition_point(|(start, _)| *start <= offset);
         index = index.saturating_sub(1);
         while !buffer.is_empty() {
-            let (start, piece) = self.pieces.get(index)?;
-            let skipped = offset.checked_sub(*start)?;
-            let left = piece.size().checked_sub(skipped)?;
+            let (start, piece) = self.pieces.get(index).ok_or_else(outside)?;
+            let skipped = offset.checked_sub(*start).ok_or_else(outside)?;
+            let left = piece.size().checked_sub(skipped);
+            let left = left.ok_or_else(outside)?;
             let count = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
             let (part, rest) = buffer.split_at_mut(count);
             match piece {
                 Piece::Bytes(bytes) => {
-                    let from = usize::try_from(skipped).ok()?;
-                    part.copy_from_slice(bytes.get(from..)?.get(..count)?);
+                    let from = usize::try_from(skipped).ok();
+                    let bytes = from.and_then(|from| bytes.get(from..)?.get(..count));
+                    part.copy_from_slice(bytes.ok_or_else(outside)?);
                 }
                 Piece::Zeros(_) => part.fill(0),
                 Piece::Copy { input, range } => {
-                    let from = range.start.checked_add(skipped)?;
-                    self.inputs.get_mut(*input)?.read_exact_at(part, from)?;
+                    let from = range.start.checked_add(skipped).ok_or_else(outside)?;
+                    let input = self.inputs.get_mut(*input).ok_or_else(outside)?;
+                    input.read_exact_at(part, from)?;
                 }
             }
             buffer = rest;
-            offset = offset.checked_add(count as u64)?;
+            offset = offset.checked_add(count as u64).ok_or_else(outside)?;
             index += 1;
         }
-        Some(())
+        Ok(())
     }
 }
 
-/// Reads from the start to the end. An input that cannot be read is an error of kind `UnexpectedEof`.
+/// Reads from the start to the end. A piece that exceeds its input is an error of kind `UnexpectedEof`.
 impl<S: Source> Read for PieceSource<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.size.saturating_sub(self.position);
         let count = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
         let position = self.position;
         let part = buffer.get_mut(..count).unwrap_or_default();
-        let read = self.read_exact_at(part, position);
-        read.ok_or(io::ErrorKind::UnexpectedEof)?;
+        self.read_exact_at(part, position)?;
         self.position = position.saturating_add(count as u64);
         Ok(count)
     }
@@ -321,7 +324,7 @@ mod tests {
                 let mut buffer = vec![0xff; end - start];
                 let read = source.read_exact_at(&mut buffer, start as u64);
                 let expected = joined.get(start..end).map(<[u8]>::to_vec);
-                assert_eq!(read.map(|()| buffer), expected, "{start}..{end}");
+                assert_eq!(read.ok().map(|()| buffer), expected, "{start}..{end}");
             }
         }
         let mut all = Vec::new();

@@ -266,22 +266,20 @@ impl Unpacked {
             return None;
         }
         let mut bytes = vec![0; usize::try_from(size).ok()?];
-        self.fill(&mut bytes, range.start)?;
+        self.fill(&mut bytes, range.start).ok()?;
         Some(bytes)
     }
 
-    fn fill(&self, buffer: &mut [u8], offset: u64) -> Option<()> {
-        let end = offset.checked_add(buffer.len() as u64)?;
-        if end > self.size() {
-            return None;
-        }
+    fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let end = offset.checked_add(buffer.len() as u64);
+        let start = self.range.start.checked_add(offset);
+        let start = start.filter(|_| end.is_some_and(|end| end <= self.size()));
+        let start = start.ok_or(io::ErrorKind::UnexpectedEof)?;
         // The file of an empty scratch does not exist.
         if buffer.is_empty() {
-            return Some(());
+            return Ok(());
         }
-        let offset = self.range.start.checked_add(offset)?;
-        let read = self.scratch.at(offset, |file| file.read_exact(buffer));
-        read.ok()
+        self.scratch.at(start, |file| file.read_exact(buffer))
     }
 }
 
@@ -311,27 +309,26 @@ pub struct UnpackedSource {
 const BLOCK: usize = 8 << 10;
 
 impl Source for UnpackedSource {
-    fn size(&mut self) -> Option<u64> {
-        Some(self.unpacked.size())
+    fn size(&mut self) -> io::Result<u64> {
+        Ok(self.unpacked.size())
     }
 
-    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> Option<()> {
+    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         if buffer.len() >= BLOCK {
             return self.unpacked.fill(buffer, offset);
         }
         if self.part(offset, buffer.len()).is_none() {
-            let left = self.unpacked.size().checked_sub(offset)?;
+            let left = self.unpacked.size().checked_sub(offset);
+            let left = left.ok_or(io::ErrorKind::UnexpectedEof)?;
             let size = usize::try_from(left).map_or(BLOCK, |left| left.min(BLOCK));
             self.block.resize(size, 0);
             let filled = self.unpacked.fill(&mut self.block, offset);
-            filled.or_else(|| {
-                self.block.clear();
-                None
-            })?;
+            filled.inspect_err(|_| self.block.clear())?;
             self.start = offset;
         }
-        buffer.copy_from_slice(self.part(offset, buffer.len())?);
-        Some(())
+        let part = self.part(offset, buffer.len());
+        buffer.copy_from_slice(part.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
     }
 }
 
@@ -425,7 +422,8 @@ mod tests {
         let kept = scratch.keep(3, |out| out.write_all(b"abc")).unwrap();
         let mut source = kept.source();
         for _ in 0..2 {
-            assert_eq!(source.read_exact_at(&mut [0; 3], 0), None);
+            let failed = source.read_exact_at(&mut [0; 3], 0);
+            assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::Other);
         }
     }
 }

@@ -2,7 +2,7 @@ use std::cell::Cell;
 
 use super::*;
 use crate::container::elf::{ElfSection, SHT_LLVM_OFFLOADING};
-use crate::format::bytes::ReadAt;
+use crate::format::bytes::{ReadAt, SourceError};
 
 /// `clang-offload-bundler` of these releases; commands in `tests/golden/README.md`.
 const PLAIN: &[u8] = include_bytes!("../../../../tests/golden/22.1.8/three-images.bundle");
@@ -216,6 +216,10 @@ struct Sparse<'a> {
 impl<'a> ReadAt<'a> for Sparse<'a> {
     fn size(self) -> Option<u64> {
         Some(1 << 40)
+    }
+
+    fn first_error(self) -> Option<SourceError> {
+        None
     }
 
     fn read_at(self, offset: u64, size: u64) -> Option<&'a [u8]> {

@@ -8,7 +8,7 @@ use crate::container::elf::ElfError;
 use crate::container::macho::MachOError;
 use crate::escape::terminal;
 use crate::format::bitcode;
-use crate::format::bytes::OutOfBounds;
+use crate::format::bytes::{OutOfBounds, SourceError};
 use crate::format::offload_binary;
 
 /// Maximum nesting of archives, so that hostile input cannot exhaust the stack.
@@ -28,6 +28,8 @@ pub struct FindError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FindProblem {
+    /// A part of the file cannot be read.
+    Read(SourceError),
     /// Damage in an archive.
     Archive(ArchiveError),
     /// Damage in an ELF file.
@@ -118,6 +120,7 @@ fn in_section(section: Option<u32>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 impl fmt::Display for FindProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Read(problem) => problem.fmt(f),
             Self::Archive(problem) => problem.fmt(f),
             Self::Elf(problem) => problem.fmt(f),
             Self::Coff(problem) => problem.fmt(f),

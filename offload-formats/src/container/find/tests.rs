@@ -3,7 +3,7 @@ use std::cell::RefCell;
 use super::*;
 use crate::container::archive::{self, NewMember};
 use crate::container::embed::elf_object;
-use crate::format::bytes::ReadAt;
+use crate::format::bytes::{ReadAt, SourceError};
 use crate::format::pieces;
 
 mod formats;
@@ -24,6 +24,10 @@ struct Counting<'a> {
 impl<'a> ReadAt<'a> for Counting<'a> {
     fn size(self) -> Option<u64> {
         Some(self.bytes.len() as u64)
+    }
+
+    fn first_error(self) -> Option<SourceError> {
+        None
     }
     fn read_at(self, offset: u64, size: u64) -> Option<&'a [u8]> {
         self.reads.borrow_mut().push(offset..offset + size);

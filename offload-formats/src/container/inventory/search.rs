@@ -25,7 +25,7 @@ use super::identity::{Identity, ImageForm};
 use crate::container::bundled::BundledEntry;
 use crate::container::elf::Elf;
 use crate::format::bundle::Bundle;
-use crate::format::bytes::{Cursor, ReadAt};
+use crate::format::bytes::{Cursor, ReadAt, SourceError};
 use crate::format::compressed_bundle::CompressedBundle;
 use crate::format::magic::Magic;
 use crate::format::offload_binary::OffloadBinary;
@@ -249,6 +249,10 @@ struct Limited<'c, R> {
 impl<'d, R: ReadAt<'d>> ReadAt<'d> for Limited<'_, R> {
     fn size(self) -> Option<u64> {
         self.data.size()
+    }
+
+    fn first_error(self) -> Option<SourceError> {
+        self.data.first_error()
     }
 
     fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {

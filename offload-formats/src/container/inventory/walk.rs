@@ -68,7 +68,18 @@ pub(super) fn walk<'d, R: ReadAt<'d>>(
         found: Inventory::default(),
     };
     walker.file(range);
-    walker.found
+    let mut found = walker.found;
+    // What follows may be a consequence.
+    if let Some(problem) = data.first_error() {
+        let problem = InventoryProblem {
+            members: Vec::new(),
+            section: None,
+            problem: Box::new(problem),
+            is_limit: false,
+        };
+        found.problems.insert(0, problem);
+    }
+    found
 }
 
 /// Place of a container in the file.

@@ -8,7 +8,7 @@ use crate::container::elf::ElfError;
 use crate::escape::terminal;
 use crate::format::bundle::{BundleError, BundleWriteError};
 use crate::format::bundles::BundleSequenceError;
-use crate::format::bytes::OutOfBounds;
+use crate::format::bytes::{OutOfBounds, SourceError};
 use crate::format::compressed_bundle::{CompressedBundleError, CompressedBundleWriteError};
 use crate::format::fatbin::{FatbinPackError, FatbinReadError, FatbinUnpackError};
 use crate::format::offload_binary::{InflateError, OffloadBinaryError, OffloadBinaryWriteError};
@@ -29,6 +29,8 @@ pub struct PruneError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PruneProblem {
+    /// A part of the file cannot be read.
+    Read(SourceError),
     /// Neither an ELF file nor a container of images.
     Format,
     /// An ELF file of another class, byte order or type.
@@ -265,6 +267,7 @@ impl PruneProblem {
 impl fmt::Display for PruneProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Read(problem) => problem.fmt(f),
             Self::Elf(problem) => problem.fmt(f),
             Self::Outside(problem) => problem.fmt(f),
             Self::NoDescriptor { offset } => write!(

@@ -28,11 +28,8 @@ fn settings() -> VerifySettings {
 
 fn findings(file: &[u8], settings: VerifySettings) -> Vec<Finding> {
     let found = inventory(file, &mut Unpacking::in_memory(1 << 20));
-    verify(
-        || ReadCache::new(Cursor::new(file.to_vec())),
-        &found,
-        settings,
-    )
+    let open = || ReadCache::new(Cursor::new(file.to_vec()));
+    verify(open, &found, settings).unwrap()
 }
 
 /// Returns the codes, without the note that an image has no kernels: those of these tests have none.

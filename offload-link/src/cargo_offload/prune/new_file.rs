@@ -77,7 +77,7 @@ pub(super) fn write_checked(
 }
 
 /// Reads the new content again.
-fn check(new: &std::rc::Rc<Reading>, counts: &PruneCounts, size: u64) -> Result<(), String> {
+fn check(new: &std::sync::Arc<Reading>, counts: &PruneCounts, size: u64) -> Result<(), String> {
     let cache = ReadCache::new(new.part(0..size));
     match prune(
         &cache,

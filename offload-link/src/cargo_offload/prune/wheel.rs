@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use offload_formats::container::inventory::{HEAD_SIZE, may_contain_images};
 use offload_formats::container::prune::{PruneChoice, PruneCounts, PrunedFile, prune};
@@ -43,7 +43,7 @@ pub(super) struct PrunedZip {
 ///
 /// Returns a message if the zip file or a member cannot be pruned. `Ok(None)` if no member has images.
 pub(super) fn prune_zip(
-    input: &Rc<Reading>,
+    input: &Arc<Reading>,
     size: u64,
     choice: &PruneChoice,
     limit: &DecompressionLimit,
@@ -109,7 +109,7 @@ impl PrunedZip {
     /// Returns a message.
     pub(super) fn write(
         &self,
-        old: &Rc<Reading>,
+        old: &Arc<Reading>,
         new: &File,
         limit: &DecompressionLimit,
     ) -> Result<(), String> {
@@ -132,7 +132,7 @@ impl PrunedZip {
 }
 
 struct ZipPruner<'a> {
-    input: &'a Rc<Reading>,
+    input: &'a Arc<Reading>,
     choice: &'a PruneChoice,
     /// Limit on the content of a compressed bundle.
     limit: DecompressionLimit,
@@ -161,7 +161,7 @@ impl ZipPruner<'_> {
         }
         let is_stored = member.method == ZipMethod::Stored && !member.is_encrypted;
         let (file, range) = match is_stored {
-            true => (Rc::clone(self.input), member.content.clone()),
+            true => (Arc::clone(self.input), member.content.clone()),
             false => match unpack_if(may_contain_images, self.input, member, &mut self.members)? {
                 Some(unpacked) => (unpacked.reading, 0..unpacked.size),
                 None => return Ok(()),
@@ -207,7 +207,7 @@ impl ZipPruner<'_> {
         &mut self,
         index: usize,
         member: &ZipMember,
-        (old, range): (&Rc<Reading>, Range<u64>),
+        (old, range): (&Arc<Reading>, Range<u64>),
         (pruned, contents): (&PrunedFile, &Scratch),
         record: Option<&mut WheelRecord>,
     ) -> Result<(), String> {
@@ -310,7 +310,7 @@ fn check_unsigned(zip: &ZipFile) -> Result<(), String> {
     }
 }
 
-fn read_record(input: &Rc<Reading>, member: &ZipMember) -> Result<WheelRecord, String> {
+fn read_record(input: &Arc<Reading>, member: &ZipMember) -> Result<WheelRecord, String> {
     if member.size > RECORD_SIZE {
         return Err(in_member(member, "is too large"));
     }

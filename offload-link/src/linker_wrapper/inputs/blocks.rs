@@ -3,13 +3,11 @@
 //! No block of a large file stays, such as an archive of gigabytes: a view of a member keeps what it reads until it
 //! is dropped.
 
-use std::cell::OnceCell;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use object::Endianness;
 use object::elf::{FileHeader32, FileHeader64};
@@ -18,22 +16,22 @@ use object::read::elf::FileHeader;
 use crate::files::{self, Opened, Reading};
 use crate::platform::FileExt;
 use crate::stamp::Stamp;
-use offload_formats::format::bytes::{ReadAt, ReadCache, Source};
+use offload_formats::format::bytes::{ReadAt, ReadCache, Source, SourceError};
 
 /// A file and its blocks in memory.
 #[derive(Debug)]
 pub(crate) struct Blocks {
-    kept: Rc<KeptBlocks>,
+    kept: Arc<KeptBlocks>,
     /// Cache for ranges that no single block contains.
     others: ReadCache,
 }
 
 #[derive(Debug)]
 struct KeptBlocks {
-    file: Rc<Reading>,
+    file: Arc<Reading>,
     len: u64,
     /// Blocks at multiples of [`BLOCK`], up to [`KEPT`].
-    blocks: Vec<OnceCell<Box<[u8]>>>,
+    blocks: Vec<OnceLock<Box<[u8]>>>,
 }
 
 /// Size of a block in bytes. Most objects have their section headers in the last one.
@@ -80,14 +78,14 @@ impl Blocks {
             }
             count => (count as u64, None),
         };
-        let mut blocks = vec![OnceCell::from(Box::from(first))];
+        let mut blocks = vec![OnceLock::from(Box::from(first))];
         if len <= KEPT {
             let count = usize::try_from(len).expect("a small file's size fits in memory");
-            blocks.resize_with(count.div_ceil(BLOCK).max(1), OnceCell::new);
+            blocks.resize_with(count.div_ceil(BLOCK).max(1), OnceLock::new);
         }
         let file = Reading::new(Opened::new(path, file, stamp));
-        let kept = Rc::new(KeptBlocks { file, len, blocks });
-        let others = ReadCache::new(Across(Rc::clone(&kept)));
+        let kept = Arc::new(KeptBlocks { file, len, blocks });
+        let others = ReadCache::new(Across(Arc::clone(&kept)));
         Ok(Self { kept, others })
     }
 
@@ -138,46 +136,54 @@ impl Blocks {
 
 impl KeptBlocks {
     /// Returns a block, and reads it at the first call.
-    fn block(&self, index: usize) -> Result<&[u8], ()> {
-        let block = self.blocks.get(index).ok_or(())?;
+    fn block(&self, index: usize) -> io::Result<&[u8]> {
+        let block = self.blocks.get(index).ok_or_else(outside)?;
         if let Some(known) = block.get() {
             return Ok(known);
         }
         let start = (index as u64).saturating_mul(BLOCK as u64);
         let rest = self.len.saturating_sub(start).min(BLOCK as u64);
-        let mut bytes = vec![0; usize::try_from(rest).map_err(|_| ())?];
+        let mut bytes = vec![0; usize::try_from(rest).expect("a block fits in memory")];
         let read = |file: &File| file.read_exact_at(&mut bytes, start);
         let read = self.file.file.with(read);
-        read.map_err(|problem| self.file.file.note(start, &problem))?;
+        read.inspect_err(|problem| self.file.file.note(start, problem))?;
         Ok(block.get_or_init(|| bytes.into_boxed_slice()))
     }
 }
 
 /// Ranges of several blocks, without a second read of a known block.
 #[derive(Debug)]
-struct Across(Rc<KeptBlocks>);
+struct Across(Arc<KeptBlocks>);
 
 impl Source for Across {
-    fn size(&mut self) -> Option<u64> {
-        Some(self.0.len)
+    fn size(&mut self) -> io::Result<u64> {
+        Ok(self.0.len)
     }
 
-    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> Option<()> {
+    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let Self(kept) = self;
-        let (index, at) = block_of(offset)?;
-        let (last, _) = block_of(offset.checked_add(buffer.len() as u64)?.saturating_sub(1))?;
+        let (index, at) = block_of(offset).ok_or_else(outside)?;
+        let end = offset.checked_add(buffer.len() as u64);
+        let last = end.and_then(|end| block_of(end.saturating_sub(1)));
+        let (last, _) = last.ok_or_else(outside)?;
         // One read is faster for many blocks.
         if buffer.len() > BLOCK || last >= kept.blocks.len() {
             return kept.file.part(0..kept.len).read_exact_at(buffer, offset);
         }
-        let start = kept.block(index).ok()?.get(at..)?;
+        let start = kept.block(index)?.get(at..).ok_or_else(outside)?;
         let (one, two) = buffer.split_at_mut(start.len().min(buffer.len()));
-        one.copy_from_slice(start.get(..one.len())?);
+        one.copy_from_slice(&start[..one.len()]);
         if !two.is_empty() {
-            two.copy_from_slice(kept.block(last).ok()?.get(..two.len())?);
+            let end = kept.block(last)?.get(..two.len());
+            two.copy_from_slice(end.ok_or_else(outside)?);
         }
-        Some(())
+        Ok(())
     }
+}
+
+/// Returns the error for a range that the file does not have.
+fn outside() -> io::Error {
+    io::ErrorKind::UnexpectedEof.into()
 }
 
 /// Reads the first block of a file, and returns its size; it is shorter than [`BLOCK`] only if it is the whole file.
@@ -223,6 +229,10 @@ impl<'d> ReadAt<'d> for &'d Blocks {
         Some(self.kept.len)
     }
 
+    fn first_error(self) -> Option<SourceError> {
+        self.others.first_error()
+    }
+
     fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {
         let end = offset.checked_add(size).filter(|end| *end <= self.kept.len);
         let end = end?;
@@ -232,8 +242,10 @@ impl<'d> ReadAt<'d> for &'d Blocks {
         let (index, at) = block_of(offset)?;
         let in_one = offset / BLOCK as u64 == (end - 1) / BLOCK as u64;
         if in_one && index < self.kept.blocks.len() {
-            let size = usize::try_from(size).ok()?;
-            return self.kept.block(index).ok()?.get(at..at + size);
+            // The other cache keeps the error of a block that cannot be read.
+            if let Ok(block) = self.kept.block(index) {
+                return block.get(at..at + usize::try_from(size).ok()?);
+            }
         }
         self.others.read_at(offset, size)
     }
@@ -260,6 +272,13 @@ impl<'d> ReadAt<'d> for &'d BlocksView<'_> {
         match self {
             BlocksView::Kept(blocks) => Some(blocks.size()),
             BlocksView::Apart(cache) => cache.size(),
+        }
+    }
+
+    fn first_error(self) -> Option<SourceError> {
+        match self {
+            BlocksView::Kept(blocks) => blocks.first_error(),
+            BlocksView::Apart(cache) => cache.first_error(),
         }
     }
 

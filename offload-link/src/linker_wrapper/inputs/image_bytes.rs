@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use offload_formats::format::bytes::{ReadAt, ReadCache};
+use offload_formats::format::bytes::{ReadAt, ReadCache, SourceError};
 use offload_formats::format::compressed_bundle::{self, CompressedBundle};
 use offload_formats::format::pieces::{Piece, PieceSource};
 use offload_formats::format::unpacked::Unpacked;
@@ -328,6 +328,13 @@ impl<'d> ReadAt<'d> for &'d ImageData<'_> {
         match self {
             ImageData::Known(bytes) => Some(bytes.len() as u64),
             ImageData::Cached(cache) => cache.size(),
+        }
+    }
+
+    fn first_error(self) -> Option<SourceError> {
+        match self {
+            ImageData::Known(_) => None,
+            ImageData::Cached(cache) => cache.first_error(),
         }
     }
 

@@ -3,14 +3,39 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-use super::{ReadAt, place_of};
+use super::{ReadAt, SourceError, place_of};
 
 /// A file, or anything else that reads at offsets, with the parts of it that were read.
 ///
 /// A part stays in memory until the cache is dropped, unless it was read by [`ReadAt::read_once`].
+///
+/// A cache keeps the first error of its source. Searches such as `container::find` and `container::inventory` report it.
+/// To the parsers of single formats, such as `Elf::parse`, a failed read is a range past the end of the file, and
+/// `Magic::at` recognizes nothing: after them, call [`Self::take_error`].
+///
+/// ```
+/// # use offload_formats_core as offload_formats;
+/// use std::io;
+/// use offload_formats::format::bytes::{ReadCache, Source};
+/// use offload_formats::format::magic::Magic;
+///
+/// struct Broken;
+/// impl Source for Broken {
+///     fn size(&mut self) -> io::Result<u64> {
+///         Ok(100)
+///     }
+///     fn read_exact_at(&mut self, _: &mut [u8], _: u64) -> io::Result<()> {
+///         Err(io::ErrorKind::TimedOut.into())
+///     }
+/// }
+/// let data = ReadCache::new(Broken);
+/// let format = Magic::at(&data, 0..100);
+/// let error = data.take_error().expect("a read failed");
+/// assert_eq!((format, error.kind()), (Magic::Unknown, io::ErrorKind::TimedOut));
+/// ```
 ///
 /// Not generic: parsers are compiled once for the caches of all sources.
 pub struct ReadCache {
@@ -19,26 +44,36 @@ pub struct ReadCache {
     /// Index in `parts` of each part that was read.
     known: RefCell<HashMap<Request, usize>>,
     parts: Parts,
-    source: Box<RefCell<dyn Source>>,
+    /// First error of the source, with the offset of the read; without one, of the size.
+    error: RefCell<Option<(Option<u64>, io::Error)>>,
+    source: Box<RefCell<dyn Source + Send>>,
 }
 
 /// A source of bytes for a [`ReadCache`].
 pub trait Source {
-    /// Returns how many bytes there are, or `None` if that cannot be read.
-    fn size(&mut self) -> Option<u64>;
+    /// Returns how many bytes there are.
+    ///
+    /// # Errors
+    ///
+    /// Fails if that cannot be read.
+    fn size(&mut self) -> io::Result<u64>;
 
-    /// Fills `buffer` with the bytes from `offset` on; `None` if there are fewer or reading fails.
-    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> Option<()>;
+    /// Fills `buffer` with the bytes from `offset` on.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there are fewer or reading fails.
+    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 }
 
 impl<S: Read + Seek> Source for S {
-    fn size(&mut self) -> Option<u64> {
-        self.seek(SeekFrom::End(0)).ok()
+    fn size(&mut self) -> io::Result<u64> {
+        self.seek(SeekFrom::End(0))
     }
 
-    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> Option<()> {
-        self.seek(SeekFrom::Start(offset)).ok()?;
-        self.read_exact(buffer).ok()
+    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.seek(SeekFrom::Start(offset))?;
+        self.read_exact(buffer)
     }
 }
 
@@ -63,13 +98,33 @@ const FIRST_READ: u64 = 256;
 
 impl ReadCache {
     /// Creates an empty cache.
-    pub fn new(source: impl Source + 'static) -> Self {
+    pub fn new(source: impl Source + Send + 'static) -> Self {
         Self {
             size: OnceCell::new(),
             known: RefCell::default(),
             parts: Parts::default(),
+            error: RefCell::default(),
             source: Box::new(RefCell::new(source)),
         }
+    }
+
+    /// Returns the first error of the source, if a read has failed. Later reads may succeed; the next error is then the first.
+    pub fn take_error(&self) -> Option<io::Error> {
+        self.error.take().map(|(_, error)| error)
+    }
+
+    /// Returns the value, or keeps the error if it is the first.
+    fn note<T>(&self, offset: Option<u64>, result: io::Result<T>) -> Option<T> {
+        let note = |error| {
+            self.error.borrow_mut().get_or_insert((offset, error));
+        };
+        result.map_err(note).ok()
+    }
+
+    /// Fills the buffer with bytes that the source has.
+    fn fill(&self, buffer: &mut [u8], offset: u64) -> Option<()> {
+        let read = self.source.borrow_mut().read_exact_at(buffer, offset);
+        self.note(Some(offset), read)
     }
 
     /// Returns a part that was read before, or else reads and keeps it.
@@ -88,10 +143,11 @@ impl ReadCache {
     /// Appends `size` bytes from `offset` on, of which the source has all.
     fn append(&self, bytes: &mut Vec<u8>, offset: u64, size: u64) -> Option<()> {
         let (start, size) = (bytes.len(), usize::try_from(size).ok()?);
-        bytes.try_reserve_exact(size).ok()?;
+        let reserved = bytes.try_reserve_exact(size);
+        self.note(Some(offset), reserved.map_err(io::Error::from))?;
         bytes.resize(start.checked_add(size)?, 0);
         let buffer = bytes.get_mut(start..)?;
-        self.source.borrow_mut().read_exact_at(buffer, offset)
+        self.fill(buffer, offset)
     }
 
     /// Reads the text at the start of `range`, which the source has.
@@ -116,8 +172,15 @@ impl<'d> ReadAt<'d> for &'d ReadCache {
         if let Some(size) = self.size.get() {
             return Some(*size);
         }
-        let size = self.source.borrow_mut().size()?;
+        let size = self.source.borrow_mut().size();
+        let size = self.note(None, size)?;
         Some(*self.size.get_or_init(|| size))
+    }
+
+    fn first_error(self) -> Option<SourceError> {
+        let error = self.error.borrow();
+        let (offset, error) = error.as_ref()?;
+        Some(SourceError::new(*offset, error))
     }
 
     fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {
@@ -151,7 +214,11 @@ impl<'d> ReadAt<'d> for &'d ReadCache {
     }
 
     fn read_once(self, buffer: &mut [u8], offset: u64) -> Option<()> {
-        self.source.borrow_mut().read_exact_at(buffer, offset)
+        let end = offset.checked_add(buffer.len() as u64)?;
+        if end > self.size()? {
+            return None;
+        }
+        self.fill(buffer, offset)
     }
 }
 
@@ -193,8 +260,8 @@ impl Parts {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-    use std::rc::Rc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::{Arc, Mutex};
 
     use super::super::Cursor;
     use super::*;
@@ -203,8 +270,8 @@ mod tests {
     #[derive(Clone, Default)]
     struct Counted {
         bytes: Vec<u8>,
-        sizes: Rc<Cell<u64>>,
-        reads: Rc<RefCell<Vec<(u64, usize)>>>,
+        sizes: Arc<AtomicU64>,
+        reads: Arc<Mutex<Vec<(u64, usize)>>>,
     }
 
     impl Counted {
@@ -217,22 +284,22 @@ mod tests {
         }
 
         fn reads(&self) -> Vec<(u64, usize)> {
-            self.reads.take()
+            std::mem::take(&mut self.reads.lock().unwrap())
         }
     }
 
     impl Source for Counted {
-        fn size(&mut self) -> Option<u64> {
-            self.sizes.set(self.sizes.get() + 1);
-            Some(self.bytes.len() as u64)
+        fn size(&mut self) -> io::Result<u64> {
+            self.sizes.fetch_add(1, Ordering::Relaxed);
+            Ok(self.bytes.len() as u64)
         }
 
-        fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> Option<()> {
-            self.reads.borrow_mut().push((offset, buffer.len()));
-            let start = usize::try_from(offset).ok()?;
-            let part = self.bytes.get(start..)?.get(..buffer.len())?;
-            buffer.copy_from_slice(part);
-            Some(())
+        fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+            self.reads.lock().unwrap().push((offset, buffer.len()));
+            let bytes = &self.bytes[..];
+            bytes
+                .read_once(buffer, offset)
+                .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
         }
     }
 
@@ -252,7 +319,8 @@ mod tests {
             assert!(std::ptr::eq(*part, again), "{offset}");
         }
         assert_eq!((&cache).size(), Some(200));
-        assert_eq!((source.reads(), source.sizes.get()), (vec![], 1));
+        assert_eq!(source.reads(), []);
+        assert_eq!(source.sizes.load(Ordering::Relaxed), 1);
     }
 
     #[test]
@@ -269,21 +337,70 @@ mod tests {
         assert_eq!(cache.read_at(3, 7), Some(&b"3456789"[..]));
     }
 
+    /// A source whose first reads fail.
+    struct Failing {
+        source: Counted,
+        errors: Vec<io::Error>,
+    }
+
+    impl Source for Failing {
+        fn size(&mut self) -> io::Result<u64> {
+            self.source.size()
+        }
+
+        fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+            let error = self.errors.pop();
+            error.map_or_else(|| self.source.read_exact_at(buffer, offset), Err)
+        }
+    }
+
     #[test]
-    fn keeps_no_part_that_fails() {
-        struct Failing(Counted, bool);
-        impl Source for Failing {
-            fn size(&mut self) -> Option<u64> {
-                self.0.size()
+    fn keeps_the_first_error_and_no_part_that_fails() {
+        let source = Counted::new(b"0123456789");
+        let errors = [5, 28].map(io::Error::from_raw_os_error).into();
+        let cache = &ReadCache::new(Failing { source, errors });
+        for outside in [11, u64::MAX] {
+            assert_eq!(cache.read_at(0, outside), None);
+        }
+        assert_eq!(cache.read_once(&mut [0; 3], 8), None);
+        assert_eq!(cache.first_error(), None);
+        assert_eq!(cache.read_until(2..10, b'9'), None);
+        assert_eq!(cache.read_once(&mut [0; 3], 1), None);
+        let problem = cache.first_error().unwrap();
+        let system = io::Error::from_raw_os_error(28);
+        let expected = format!("cannot read at offset 0x2: {system}");
+        assert_eq!(problem.to_string(), expected);
+        assert_eq!((problem.offset(), problem.kind()), (Some(2), system.kind()));
+        assert_eq!(cache.read_at(0, 4), Some(&b"0123"[..]));
+        assert_eq!(cache.first_error(), Some(problem));
+        assert_eq!(cache.take_error().unwrap().raw_os_error(), Some(28));
+        assert_eq!(cache.first_error(), None);
+    }
+
+    #[test]
+    fn keeps_the_error_of_the_size() {
+        struct Endless;
+        impl Source for Endless {
+            fn size(&mut self) -> io::Result<u64> {
+                Err(io::ErrorKind::NotSeekable.into())
             }
-            fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> Option<()> {
-                let fails = std::mem::take(&mut self.1);
-                (!fails).then(|| self.0.read_exact_at(buffer, offset))?
+            fn read_exact_at(&mut self, _: &mut [u8], _: u64) -> io::Result<()> {
+                unreachable!("nothing is read from data of unknown size")
             }
         }
-        let cache = &ReadCache::new(Failing(Counted::new(b"0123456789"), true));
-        assert_eq!(cache.read_at(0, 4), None);
-        assert_eq!(cache.read_at(0, 4), Some(&b"0123"[..]));
+        let cache = &ReadCache::new(Endless);
+        assert_eq!((cache.size(), cache.read_at(0, 4)), (None, None));
+        let problem = cache.first_error().unwrap();
+        let kind = io::ErrorKind::NotSeekable;
+        assert_eq!(problem.to_string(), format!("cannot read the size: {kind}"));
+    }
+
+    #[test]
+    fn can_be_sent_to_another_thread() {
+        let cache = ReadCache::new(Counted::new(b"0123456789"));
+        assert_eq!((&cache).read_at(1, 1), Some(&b"1"[..]));
+        let thread = std::thread::spawn(move || (&cache).read_at(0, 4).map(<[u8]>::to_vec));
+        assert_eq!(thread.join().unwrap(), Some(b"0123".to_vec()));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::md5::Md5;
 
 use super::{CompressedBundle, CompressedBundleError, head_of};
 use crate::format::bundle::{self, Bundle};
-use crate::format::bytes::{Cursor, OutOfBounds, ReadAt};
+use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, SourceError};
 use crate::format::codec::{self, BoundedStream, Decoder, OnceStream};
 use crate::format::magic::Magic;
 use crate::format::unpacked::{Scratch, Unpacked};
@@ -289,6 +289,10 @@ struct PartialData<'a> {
 impl<'a> ReadAt<'a> for PartialData<'a> {
     fn size(self) -> Option<u64> {
         Some(self.size)
+    }
+
+    fn first_error(self) -> Option<SourceError> {
+        None
     }
 
     fn read_at(self, offset: u64, size: u64) -> Option<&'a [u8]> {

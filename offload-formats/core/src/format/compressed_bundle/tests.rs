@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use super::write::Compressor;
 use super::*;
 use crate::format::bundle::{Bundle, BundleImage, BundleLayout, to_bytes};
-use crate::format::bytes::ReadAt;
+use crate::format::bytes::{ReadAt, SourceError};
 use crate::format::unpacked::Scratch;
 
 /// `clang-offload-bundler` of these releases; commands in `tests/golden/README.md`.
@@ -637,6 +637,10 @@ struct Reads<'a>(&'a [u8], &'a std::cell::Cell<u64>);
 impl<'a> ReadAt<'a> for Reads<'a> {
     fn size(self) -> Option<u64> {
         Some(self.0.len() as u64)
+    }
+
+    fn first_error(self) -> Option<SourceError> {
+        None
     }
     fn read_at(self, offset: u64, size: u64) -> Option<&'a [u8]> {
         self.1.set(self.1.get() + size);

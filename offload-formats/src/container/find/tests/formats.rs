@@ -3,7 +3,7 @@
 use super::*;
 use crate::container::embed::{Flavor, Host, elf_object, embed_bytes};
 use crate::container::macho::universal;
-use crate::format::bytes::ReadAt;
+use crate::format::bytes::{ReadAt, SourceError};
 use crate::names::Triple;
 
 const IMAGE: &[u8] = include_bytes!("../../../../../tests/golden/22.1.8/image.exe");
@@ -20,6 +20,10 @@ struct Sparse<'a> {
 impl<'a> ReadAt<'a> for Sparse<'a> {
     fn size(self) -> Option<u64> {
         Some(self.size)
+    }
+
+    fn first_error(self) -> Option<SourceError> {
+        None
     }
     fn read_at(self, offset: u64, size: u64) -> Option<&'a [u8]> {
         *self.read.borrow_mut() += size;

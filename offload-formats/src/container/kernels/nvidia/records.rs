@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, record};
+use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, SourceError, record};
 
 const NO_VALUE: u8 = 1;
 const BYTE: u8 = 2;
@@ -149,6 +149,10 @@ pub(super) struct InfoSection<'d> {
 impl<'d> ReadAt<'d> for InfoSection<'d> {
     fn size(self) -> Option<u64> {
         self.start.checked_add(self.bytes.len() as u64)
+    }
+
+    fn first_error(self) -> Option<SourceError> {
+        None
     }
 
     fn read_at(self, offset: u64, size: u64) -> Option<&'d [u8]> {
