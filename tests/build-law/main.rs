@@ -11,6 +11,7 @@ mod book;
 mod booleans;
 mod build_dependency;
 mod environment;
+mod exact_versions;
 mod floors;
 mod functions;
 mod ignored;
