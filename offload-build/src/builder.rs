@@ -110,8 +110,9 @@ impl Build {
 
     /// Sets the sources: paths and patterns, relative to the package.
     #[must_use]
-    pub fn sources<P: AsRef<Path>>(self, sources: impl IntoIterator<Item = P>) -> Self {
-        self.list("sources", texts(sources))
+    pub fn sources<P: AsRef<Path>>(mut self, sources: impl IntoIterator<Item = P>) -> Self {
+        paths(&mut self.declared.own, "sources", sources);
+        self
     }
 
     /// Sets the folder of a crate of kernels in Rust, relative to the package: the key `crate`.
@@ -161,8 +162,9 @@ impl Build {
 
     /// Folders that `#include` searches, relative to the package.
     #[must_use]
-    pub fn include<P: AsRef<Path>>(self, include: impl IntoIterator<Item = P>) -> Self {
-        self.list("include", texts(include))
+    pub fn include<P: AsRef<Path>>(mut self, include: impl IntoIterator<Item = P>) -> Self {
+        paths(&mut self.declared.own, "include", include);
+        self
     }
 
     /// Defines a macro. If `value` is empty, the macro is defined as nothing.
@@ -250,8 +252,9 @@ impl Build {
 
     /// Libraries of device code to link: archives of bundles or of one target, by path.
     #[must_use]
-    pub fn archives<P: AsRef<Path>>(self, archives: impl IntoIterator<Item = P>) -> Self {
-        self.list("archives", texts(archives))
+    pub fn archives<P: AsRef<Path>>(mut self, archives: impl IntoIterator<Item = P>) -> Self {
+        paths(&mut self.declared.own, "archives", archives);
+        self
     }
 
     /// Libraries of device code to link, by name: looked for in `LIBRARY_PATH` and the package.
@@ -329,7 +332,7 @@ impl Build {
         self.text("feature", feature)
     }
 
-    /// Sets the name of the module, and of the file that Rust includes.
+    /// Sets the name of the module, and of the file `$OUT_DIR/<name>.rs` that Rust includes. Default: `kernels`.
     #[must_use]
     pub fn name(self, name: &str) -> Self {
         self.text("name", name)
@@ -354,7 +357,8 @@ impl Build {
         self.checked()?.plan()
     }
 
-    /// Compiles, packs, embeds, registers, and tells Cargo what to link and what to watch.
+    /// Compiles, packs, embeds, registers, and tells Cargo what to link and what to watch. Writes `$OUT_DIR/<name>.rs` for
+    /// `include!`; the [crate's page](crate) lists its items.
     ///
     /// With `OFFLOAD_DRY_RUN=1` it prints the plan and fails instead.
     ///
@@ -370,7 +374,20 @@ impl Build {
     }
 
     fn checked(&self) -> Result<Run<'_>, Error> {
-        Run::new(&self.environment, self.declared()).map_err(BuildPart::Declaration.coded())
+        self.check_paths()
+            .and_then(|()| Run::new(&self.environment, self.declared()))
+            .map_err(BuildPart::Declaration.coded())
+    }
+
+    /// Fails if a path from code is not UTF-8.
+    fn check_paths(&self) -> Result<(), Error> {
+        let of = |own: &Settings| {
+            let targets = own.targets.values();
+            let mut all = [own].into_iter().chain(targets);
+            all.find_map(|settings| settings.invalid_path.clone())
+        };
+        let invalid = self.declared().find_map(|declared| of(&declared.own));
+        invalid.map_or(Ok(()), |problem| Err(Error::new(problem)))
     }
 
     fn declared(&self) -> impl Iterator<Item = &Declared> {
@@ -444,7 +461,7 @@ impl TargetBuild {
     /// Libraries of device code for this target, after those of the module, by path.
     #[must_use]
     pub fn archives<P: AsRef<Path>>(mut self, archives: impl IntoIterator<Item = P>) -> Self {
-        list(&mut self.0, "archives", texts(archives));
+        paths(&mut self.0, "archives", archives);
         self
     }
 
@@ -471,10 +488,24 @@ fn optional_kernels<S: Into<String>>(
     settings.set("optional-kernels", Setting::List(kernels), method);
 }
 
-/// Paths as the manifest spells them. What is not UTF-8 names no file that it could.
-fn texts<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> impl Iterator<Item = String> {
-    let text = |path: P| path.as_ref().to_string_lossy().into_owned();
-    paths.into_iter().map(text)
+/// Sets a list of paths, as the manifest spells them: in UTF-8.
+fn paths<P: AsRef<Path>>(
+    settings: &mut Settings,
+    name: &'static str,
+    paths: impl IntoIterator<Item = P>,
+) {
+    let mut texts = Vec::new();
+    for path in paths {
+        let path = path.as_ref();
+        match path.to_str() {
+            Some(text) => texts.push(text.to_owned()),
+            None => {
+                let problem = || format!("Build::{name}: expected a path in UTF-8, found {path:?}");
+                settings.invalid_path.get_or_insert_with(problem);
+            }
+        }
+    }
+    list(settings, name, texts);
 }
 
 fn list<S: Into<String>>(
@@ -515,6 +546,45 @@ mod tests {
             target.0.origin("optional-kernels"),
             "Build::optional_kernels"
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn rejects_paths_that_are_not_utf_8() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt;
+
+        let invalid = [Path::new(OsStr::from_bytes(b"k/\xff.ptx"))];
+        let build = || Build {
+            environment: Environment::new(Vec::new()),
+            declared: Declared {
+                modules: vec![Settings::default()],
+                own: Settings::default(),
+            },
+            added: Vec::new(),
+        };
+        type Edit = fn(Build, [&Path; 1]) -> Build;
+        let edits: [(&str, Edit); 4] = [
+            ("sources", |build, path| build.sources(path)),
+            ("include", |build, path| build.include(path)),
+            ("archives", |build, path| build.archives(path)),
+            ("archives", |build, path| {
+                build.target("sm_90", |target| target.archives(path))
+            }),
+        ];
+        for (name, edit) in edits {
+            let expected =
+                format!("Build::{name}: expected a path in UTF-8, found \"k/\\xFF.ptx\"");
+            for build in [
+                edit(build(), invalid),
+                build().module(edit(build(), invalid)),
+            ] {
+                assert_eq!(build.check_paths().unwrap_err().to_string(), expected);
+                let planned = build.plan().unwrap_err().to_string();
+                assert_eq!(planned, format!("{expected} [OFF500]"));
+            }
+            assert!(edit(build(), [Path::new("k/a.ptx")]).check_paths().is_ok());
+        }
     }
 
     #[test]

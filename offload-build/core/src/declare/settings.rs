@@ -130,6 +130,8 @@ pub struct Settings {
     pub in_profiles: BTreeSet<String>,
     /// The value of `compiler` that one for other packages, too, has replaced: a rustc is not replaced by a clang.
     pub replaced_compiler: Option<Entry>,
+    /// Error about the first path from code that is not UTF-8: values are texts.
+    pub invalid_path: Option<String>,
 }
 
 impl Settings {
