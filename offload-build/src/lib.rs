@@ -8,6 +8,34 @@
 //! }
 //! ```
 //!
+//! ```toml
+//! [package.metadata.offload]
+//! language = "openmp"
+//! sources = ["kernels/*.c"]
+//! targets = ["x86_64-pc-linux-gnu", "gfx90a"]
+//! ```
+//!
+//! For each module the build script writes a Rust file, `$OUT_DIR/<name>.rs`, with the images and descriptions of the
+//! kernels. The name is `kernels` without the key `name`. Include the file:
+//!
+//! ```ignore
+//! mod kernels {
+//!     include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
+//! }
+//! ```
+//!
+//! | item | content |
+//! |---|---|
+//! | `kernels::image()` | the container of all images; pass it to a runtime as it is |
+//! | `kernels::images()` | each image with its target |
+//! | `kernels::KERNELS` | the names of the kernels, with OpenMP's globals |
+//! | `kernels::kernel` | a constant for each kernel (HIP, CUDA, bitcode, Rust, prebuilt) |
+//! | `kernels::find_kernel(name)` | any kernel by name |
+//! | `kernels::SKIPPED` | each target that `missing = "skip"` left out, with the reason |
+//!
+//! Each key of the manifest has a method of [`Build`] with its name. The guide in the repository (`docs/manifest.md`,
+//! `docs/generated-file.md`) describes all keys and the file.
+//!
 //! A build script needs only [`Build`]; [`Build::plan`] returns its steps as a [`Plan`]. The crate `offload-formats` has the
 //! formats of images and containers.
 //!
