@@ -9,7 +9,7 @@
 //! |--------|---------------|
 //! | [`names`] | triples, target IDs, bundle entry IDs, kinds of offload code and of images |
 //! | [`mod@format`] | formats: offload binaries, bundles, bitcode, PTX, fat binaries, offload entries |
-//! | [`container`] | object files and archives that contain those: finding, adding and removing images; kernels of an image |
+//! | [`container`] | object files and archives that contain those: finding (start with `container::inventory`), adding and removing images; kernels of an image |
 //! | [`registration`] | host objects that register images with a runtime when a program starts |
 //! | [`md5`] | the digest in compressed bundles |
 //! | [`escape`] | strings from files, escaped for terminals, C and LLVM IR |

@@ -1,4 +1,4 @@
-//! Finds every image in any file, with its place.
+//! Finds every image in the offload binaries of any file, with its place.
 //!
 //! | file                    | place of offload binaries                                         |
 //! |-------------------------|-------------------------------------------------------------------|
@@ -69,6 +69,7 @@ impl FoundImage {
 
 /// Tells if the images of a section or file are input of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Standing {
     /// A file of offload binaries: input, because the caller named the file.
     Raw,
@@ -113,8 +114,9 @@ enum Look {
     All,
 }
 
-/// Finds every image in `data`, and lists what it did not search: members of thin archives, and
-/// objects of WebAssembly and AIX. Files of other formats contain no images.
+/// Finds every image in the offload binaries in `data`, and lists what it did not search: members of thin archives, and
+/// objects of WebAssembly and AIX. Files of other formats contain no offload binaries. Images in bundles, fat binaries and
+/// code objects are found by `container::inventory`.
 ///
 /// The result has the order of members, sections and offload binaries. Compressed offload binaries are inflated in
 /// memory, up to [`INFLATE_LIMIT`] bytes in all.
@@ -141,7 +143,7 @@ pub fn find_within<'d, R: ReadAt<'d>>(
     look(data, 0..size, Look::All, unpacking)
 }
 
-/// Finds every image in `data`, as [`find`] does, for callers that open no other files.
+/// Finds every image in the offload binaries in `data`, as [`find`] does, for callers that open no other files.
 ///
 /// # Errors
 ///

@@ -1,6 +1,35 @@
 //! Object files and archives that contain the formats of [`format`](crate::format), as pure functions of bytes.
 //!
-//! [`images`] finds the images in any file: an object, an archive, a program, an offload binary.
+//! | function | finds |
+//! |---|---|
+//! | [`inventory`](inventory::inventory) | the images in all containers of any file: bundles, fat binaries, offload binaries, code objects |
+//! | [`images`], [`find`] | the images in offload binaries: in files of them, objects, archives and programs |
+//! | [`bundles::find`] | bundles, in files of them, objects and programs |
+//!
+//! CUDA and HIP programs usually contain fat binaries and bundles, of which [`images`] finds none.
+//!
+//! With [`inventory`](inventory::inventory), which needs the feature `tools`:
+//!
+//! ```
+//! # #[cfg(feature = "tools")] {
+//! use offload_formats::container::bundled::Unpacking;
+//! use offload_formats::container::inventory::inventory;
+//!
+//! // A bundle with one empty image at offset 81.
+//! let id = b"hip-amdgcn-amd-amdhsa--gfx906";
+//! let mut file = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+//! for field in [1, 85, 0, id.len() as u64] {
+//!     file.extend(field.to_le_bytes());
+//! }
+//! file.extend(id);
+//! let found = inventory(&file[..], &mut Unpacking::in_memory(1 << 30));
+//! let images = found.containers.iter().flat_map(|container| &container.images);
+//! let targets: Vec<String> = images.map(|image| image.target.to_string()).collect();
+//! assert_eq!(targets, ["amdgcn-amd-amdhsa gfx906"]);
+//! # }
+//! ```
+//!
+//! With [`images`]:
 //!
 //! ```
 //! use offload_formats::container::images;
