@@ -29,11 +29,7 @@ fuzz_target!(|data: &[u8]| {
     };
     assert_eq!(again.map(|again| ranges(&again, 0)), Ok(ranges(&found, 5)));
     let entries = |memory| {
-        let mut unpacking = Unpacking {
-            limit: 1 << 20,
-            left: memory,
-            scratch: Scratch::in_memory(),
-        };
+        let mut unpacking = Unpacking::in_memory(1 << 20).at_once(memory);
         entries(data, 0..size, &mut unpacking)
     };
     // IDs take memory, too: as much as there are bytes.

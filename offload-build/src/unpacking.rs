@@ -22,7 +22,7 @@ pub(crate) fn unpacking(
             Error::because(path.display(), text)
         }
         Some(Remedy::Space) => unwritten(path, problem),
-        None => Error::because(path.display(), problem),
+        _ => Error::because(path.display(), problem),
     }
 }
 

@@ -35,6 +35,7 @@ pub(crate) fn hint_for(remedy: Option<Remedy>) -> Option<String> {
     Some(match remedy? {
         Remedy::Limit => hint(),
         Remedy::Space => FULL.to_owned(),
+        _ => return None,
     })
 }
 

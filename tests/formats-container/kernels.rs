@@ -175,28 +175,28 @@ fn kernel(keys: &BTreeMap<String, String>, items: &BTreeMap<String, Vec<Vec<Stri
             "by_value" => Some(ArgumentKind::Value),
             _ => None,
         };
-        (!value_kind.starts_with("hidden_")).then_some(Argument { offset, size, kind })
+        (!value_kind.starts_with("hidden_")).then_some(Argument::new(offset, size, kind))
     };
     let size = list(".reqd_workgroup_size").map(|lines| lines[0].parse().unwrap());
     let size: Vec<u32> = size.collect();
-    Kernel {
-        name: keys[".symbol"].strip_suffix(".kd").unwrap().to_owned(),
-        arguments: list(".args").filter_map(argument).collect(),
-        arguments_size: number(keys, ".kernarg_segment_size"),
-        max_threads: Some(number(keys, ".max_flat_workgroup_size")),
-        required_threads: size.try_into().ok(),
-        shared_size: number(keys, ".group_segment_fixed_size"),
-        private_size: number(keys, ".private_segment_fixed_size"),
-        registers: Some(number(keys, ".vgpr_count")),
-        scalar_registers: Some(number(keys, ".sgpr_count")),
+    kernel_with(|kernel| {
+        kernel.name = keys[".symbol"].strip_suffix(".kd").unwrap().to_owned();
+        kernel.arguments = list(".args").filter_map(argument).collect();
+        kernel.arguments_size = number(keys, ".kernarg_segment_size");
+        kernel.max_threads = Some(number(keys, ".max_flat_workgroup_size"));
+        kernel.required_threads = size.try_into().ok();
+        kernel.shared_size = number(keys, ".group_segment_fixed_size");
+        kernel.private_size = number(keys, ".private_segment_fixed_size");
+        kernel.registers = Some(number(keys, ".vgpr_count"));
+        kernel.scalar_registers = Some(number(keys, ".sgpr_count"));
         // Only of processors that have them.
-        accumulation_registers: keys.get(".agpr_count").map(|_| number(keys, ".agpr_count")),
-        spilled_registers: Some(number(keys, ".vgpr_spill_count")),
-        spilled_scalar_registers: Some(number(keys, ".sgpr_spill_count")),
-        has_dynamic_stack: keys.get(".uses_dynamic_stack").map(|value| value == "true"),
-        wavefront: Some(number(keys, ".wavefront_size")),
-        ..Kernel::default()
-    }
+        kernel.accumulation_registers =
+            keys.get(".agpr_count").map(|_| number(keys, ".agpr_count"));
+        kernel.spilled_registers = Some(number(keys, ".vgpr_spill_count"));
+        kernel.spilled_scalar_registers = Some(number(keys, ".sgpr_spill_count"));
+        kernel.has_dynamic_stack = keys.get(".uses_dynamic_stack").map(|value| value == "true");
+        kernel.wavefront = Some(number(keys, ".wavefront_size"));
+    })
 }
 
 fn find<'a>(kernels: &'a [Kernel], name: &str) -> &'a Kernel {
@@ -378,28 +378,27 @@ fn printed_of_version_2(text: &str) -> Vec<Kernel> {
                     _ => ArgumentKind::Pointer,
                 };
                 let kind = Some(kind);
-                arguments.push(Argument { offset, size, kind });
+                arguments.push(Argument::new(offset, size, kind));
             }
             let required = value("ReqdWorkGroupSize").map(|list| {
                 let list = list.trim_matches(['[', ']', ' ']);
                 let list: Vec<u32> = list.split(", ").map(|one| one.parse().unwrap()).collect();
                 list.try_into().unwrap()
             });
-            Kernel {
-                name: text.lines().next().unwrap().trim().to_owned(),
-                arguments,
-                arguments_size: number("KernargSegmentSize").unwrap(),
-                max_threads: number("MaxFlatWorkGroupSize"),
-                required_threads: required,
-                shared_size: number("GroupSegmentFixedSize").unwrap(),
-                private_size: number("PrivateSegmentFixedSize").unwrap(),
-                registers: number("NumVGPRs"),
-                scalar_registers: number("NumSGPRs"),
-                spilled_registers: number("NumSpilledVGPRs"),
-                spilled_scalar_registers: number("NumSpilledSGPRs"),
-                wavefront: number("WavefrontSize"),
-                ..Kernel::default()
-            }
+            kernel_with(|kernel| {
+                kernel.name = text.lines().next().unwrap().trim().to_owned();
+                kernel.arguments = arguments;
+                kernel.arguments_size = number("KernargSegmentSize").unwrap();
+                kernel.max_threads = number("MaxFlatWorkGroupSize");
+                kernel.required_threads = required;
+                kernel.shared_size = number("GroupSegmentFixedSize").unwrap();
+                kernel.private_size = number("PrivateSegmentFixedSize").unwrap();
+                kernel.registers = number("NumVGPRs");
+                kernel.scalar_registers = number("NumSGPRs");
+                kernel.spilled_registers = number("NumSpilledVGPRs");
+                kernel.spilled_scalar_registers = number("NumSpilledSGPRs");
+                kernel.wavefront = number("WavefrontSize");
+            })
         })
         .collect();
     kernels.sort_by(|a, b| a.name.cmp(&b.name));
@@ -445,10 +444,11 @@ fn finds_the_note_in_segments_and_in_sections() {
     assert_eq!(kernels(&without_sections(image.clone())).unwrap(), whole);
     // Without either there are only symbols.
     let ours = kernels(&without_segments(without_sections(image))).unwrap();
-    let names = [0, 1].map(|index| Kernel {
-        name: ["any", "required"][index].to_owned(),
-        code_size: whole[index].code_size,
-        ..Kernel::default()
+    let names = [0, 1].map(|index| {
+        kernel_with(|kernel| {
+            kernel.name = ["any", "required"][index].to_owned();
+            kernel.code_size = whole[index].code_size;
+        })
     });
     assert_eq!(ours, names);
 }
@@ -541,4 +541,11 @@ fn survives_every_truncation_and_changed_bytes() {
         changed[at] = random.below(256) as u8;
         let _ = kernels(&changed);
     }
+}
+
+/// Returns a kernel with these values and defaults.
+fn kernel_with(set: impl FnOnce(&mut Kernel)) -> Kernel {
+    let mut kernel = Kernel::default();
+    set(&mut kernel);
+    kernel
 }

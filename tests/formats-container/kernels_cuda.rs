@@ -46,32 +46,29 @@ fn reads_both_forms_of_cubins() {
         (EIGHT, (0x41, 8), 100 + RESERVED, 528, 512),
     ] {
         assert_eq!((image[7], image[8]), abi);
-        let both = Kernel {
-            has_dynamic_stack: Some(false),
-            barriers: Some(0),
-            wavefront: Some(32),
-            ..Kernel::default()
-        };
-        let nothing = Kernel {
-            name: "nothing".to_owned(),
-            required_threads: Some([32, 4, 2]),
-            registers: Some(4),
-            constant_size: Some(constants),
-            code_size: Some(256),
-            ..both.clone()
-        };
-        let scale = Kernel {
-            name: "scale".to_owned(),
-            arguments: arguments(&[(0, 8), (8, 7), (16, 4)]),
-            arguments_size: 20,
-            max_threads: Some(128),
-            shared_size,
-            private_size: 24,
-            registers: Some(12),
-            constant_size: Some(constants + 20),
-            code_size: Some(code_size),
-            ..both.clone()
-        };
+        let both = kernel_with(|kernel| {
+            kernel.has_dynamic_stack = Some(false);
+            kernel.barriers = Some(0);
+            kernel.wavefront = Some(32);
+        });
+        let nothing = changed(both.clone(), |kernel| {
+            kernel.name = "nothing".to_owned();
+            kernel.required_threads = Some([32, 4, 2]);
+            kernel.registers = Some(4);
+            kernel.constant_size = Some(constants);
+            kernel.code_size = Some(256);
+        });
+        let scale = changed(both.clone(), |kernel| {
+            kernel.name = "scale".to_owned();
+            kernel.arguments = arguments(&[(0, 8), (8, 7), (16, 4)]);
+            kernel.arguments_size = 20;
+            kernel.max_threads = Some(128);
+            kernel.shared_size = shared_size;
+            kernel.private_size = 24;
+            kernel.registers = Some(12);
+            kernel.constant_size = Some(constants + 20);
+            kernel.code_size = Some(code_size);
+        });
         assert_eq!(kernels(image).unwrap(), [nothing, scale]);
     }
 }
@@ -129,21 +126,21 @@ fn says_of_kernels_what_cuobjdump_says() {
 fn declared(ours: &[Kernel], processor: u32) -> Vec<Kernel> {
     // One of them has dynamic shared memory: then all of the file have what is reserved.
     let shared_size = if processor < 90 { 0 } else { RESERVED };
-    let kernel = |name: &str, parameters: &[(u32, u32)], arguments_size| Kernel {
-        name: name.to_owned(),
-        arguments: arguments(parameters),
-        arguments_size,
-        shared_size,
-        wavefront: Some(32),
-        ..Kernel::default()
+    let kernel = |name: &str, parameters: &[(u32, u32)], arguments_size| {
+        kernel_with(|kernel| {
+            kernel.name = name.to_owned();
+            kernel.arguments = arguments(parameters);
+            kernel.arguments_size = arguments_size;
+            kernel.shared_size = shared_size;
+            kernel.wavefront = Some(32);
+        })
     };
     let parameters: Vec<(u32, u32)> = (0..40).map(|index| (index * 4, 4)).collect();
     let mut declared = vec![
-        Kernel {
-            max_threads: Some(64),
-            private_size: 48,
-            ..kernel("calls", &[(0, 8), (8, 4)], 12)
-        },
+        changed(kernel("calls", &[(0, 8), (8, 4)], 12), |kernel| {
+            kernel.max_threads = Some(64);
+            kernel.private_size = 48;
+        }),
         kernel("dynamic", &[(0, 8)], 8),
         // More than 14 bits.
         kernel(
@@ -152,22 +149,23 @@ fn declared(ours: &[Kernel], processor: u32) -> Vec<Kernel> {
             29_016,
         ),
         kernel("large", &[(0, 4200), (4200, 8)], 4208),
-        Kernel {
-            max_threads: Some(256),
-            ..kernel(
+        changed(
+            kernel(
                 "many",
                 &[(0, 8), (8, 1), (10, 2), (12, 12), (24, 7), (32, 8), (40, 4)],
                 44,
-            )
-        },
+            ),
+            |kernel| {
+                kernel.max_threads = Some(256);
+            },
+        ),
         kernel("many_more", &parameters, 160),
         kernel("plain", &[], 0),
-        Kernel {
-            required_threads: Some([32, 4, 2]),
-            shared_size: 1104 + shared_size,
-            private_size: 256,
-            ..kernel("required", &[(0, 8)], 8)
-        },
+        changed(kernel("required", &[(0, 8)], 8), |kernel| {
+            kernel.required_threads = Some([32, 4, 2]);
+            kernel.shared_size = 1104 + shared_size;
+            kernel.private_size = 256;
+        }),
     ];
     assert_eq!(declared.len(), ours.len());
     for (declared, ours) in declared.iter_mut().zip(ours) {
@@ -434,7 +432,7 @@ fn arguments(parameters: &[(u32, u32)]) -> Vec<Argument> {
 /// An argument of a kernel whose name is not mangled: eight bytes may be a pointer.
 fn argument(offset: u32, size: u32) -> Argument {
     let kind = (size != 8).then_some(ArgumentKind::Value);
-    Argument { offset, size, kind }
+    Argument::new(offset, size, kind)
 }
 
 /// NVIDIA's tools, and a folder for what they make.
@@ -493,11 +491,10 @@ impl Cuda {
 }
 
 fn theirs(name: &str, usage: &str, dump: &str) -> Kernel {
-    let mut kernel = Kernel {
-        name: name.to_owned(),
-        wavefront: Some(32),
-        ..Kernel::default()
-    };
+    let mut kernel = kernel_with(|kernel| {
+        kernel.name = name.to_owned();
+        kernel.wavefront = Some(32);
+    });
     // ` Function <name>:`, then `  REG:8 STACK:0 SHARED:0 LOCAL:0 …`. A local function of the name comes after it.
     let mut lines = usage.lines();
     assert!(
@@ -622,4 +619,17 @@ impl Section {
     fn set_info(&self, image: &mut [u8], info: u32) {
         image[self.header + 44..][..4].copy_from_slice(&info.to_le_bytes());
     }
+}
+
+/// Returns a kernel with these values and defaults.
+fn kernel_with(set: impl FnOnce(&mut Kernel)) -> Kernel {
+    let mut kernel = Kernel::default();
+    set(&mut kernel);
+    kernel
+}
+
+/// Returns a kernel with some values changed.
+fn changed(mut kernel: Kernel, set: impl FnOnce(&mut Kernel)) -> Kernel {
+    set(&mut kernel);
+    kernel
 }

@@ -301,7 +301,7 @@ pub fn entry(
 ) -> String {
     match layout {
         EntryLayout::V19 => format!(".quad {name}, name_{name}, {size}\n.long {flags}, {data}\n"),
-        EntryLayout::V20 | EntryLayout::V21 => format!(
+        _ => format!(
             ".quad 0\n.short 1, {kind}\n.long {flags}\n.quad {name}, name_{name}, {size}, {data}, aux\n"
         ),
     }

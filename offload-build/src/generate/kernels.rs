@@ -159,12 +159,11 @@ fn arguments(kernel: &Described) -> String {
 
 /// Returns the row of an argument.
 fn argument(argument: &Argument) -> String {
-    let Argument { offset, size, kind } = argument;
-    let kind = match kind {
+    let kind = match argument.kind {
         Some(kind) => format!("Some(ArgumentKind::{kind:?})"),
         None => "None".to_owned(),
     };
-    let (offset, size) = (Number::from(*offset), Number::from(*size));
+    let (offset, size) = (Number::from(argument.offset), Number::from(argument.size));
     format!("            Argument {{ offset: {offset}, size: {size}, kind: {kind} }},\n")
 }
 

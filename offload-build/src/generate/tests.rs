@@ -137,26 +137,17 @@ fn has_a_constant_for_each_kernel_that_has_a_name_in_rust() {
     let described = |name: &str| Described {
         name: name.into(),
         arguments: vec![
-            Argument {
-                offset: 0,
-                size: 8,
-                kind: Some(ArgumentKind::Pointer),
-            },
-            Argument {
-                offset: 8,
-                size: 4,
-                kind: None,
-            },
+            Argument::new(0, 8, Some(ArgumentKind::Pointer)),
+            Argument::new(8, 4, None),
         ],
         images: vec![
             (
                 "gfx90a".into(),
-                Kernel {
-                    arguments_size: 16,
-                    max_threads: Some(256),
-                    required_threads: Some([8, 8, 4]),
-                    ..Kernel::default()
-                },
+                kernel_with(|kernel| {
+                    kernel.arguments_size = 16;
+                    kernel.max_threads = Some(256);
+                    kernel.required_threads = Some([8, 8, 4]);
+                }),
             ),
             ("gfx942".into(), Kernel::default()),
         ],
@@ -188,18 +179,13 @@ fn has_a_constant_for_each_kernel_that_has_a_name_in_rust() {
 /// The size of the file, and rustc's time, are those of its lists: templates make thousands of kernels.
 #[test]
 fn writes_a_list_once() {
-    let argument = |size| Argument {
-        offset: 0,
-        size,
-        kind: None,
-    };
+    let argument = |size| Argument::new(0, size, None);
     let mut file = with_kernels(&["a", "b", "ARGUMENTS_0", "IMAGES_0"]);
     for (kernel, size) in file.described.iter_mut().zip([4, 8, 4, 4]) {
         kernel.arguments = vec![argument(size)];
-        let image = Kernel {
-            shared_size: size * 10,
-            ..Kernel::default()
-        };
+        let image = kernel_with(|kernel| {
+            kernel.shared_size = size * 10;
+        });
         kernel.images = vec![("gfx90a".into(), image)];
     }
     let text = file.to_string();
@@ -319,11 +305,7 @@ fn has_a_module_for_each_source_with_images_of_its_own() {
         &["fill", "shared", "differs"],
         2..3,
     );
-    other.described[2].arguments.push(Argument {
-        offset: 0,
-        size: 4,
-        kind: None,
-    });
+    other.described[2].arguments.push(Argument::new(0, 4, None));
     other.ptx.push(Ptx {
         target: "compute_90a".into(),
         file: None,
@@ -424,4 +406,11 @@ fn shows_the_size_of_an_image_instead_of_its_bytes() {
 fn writes_numbers_in_groups() {
     let shown = [0, 7, 999, 1000, 12_345_678].map(|number| Number(number).to_string());
     assert_eq!(shown, ["0", "7", "999", "1_000", "12_345_678"]);
+}
+
+/// Returns a kernel with these values and defaults.
+fn kernel_with(set: impl FnOnce(&mut Kernel)) -> Kernel {
+    let mut kernel = Kernel::default();
+    set(&mut kernel);
+    kernel
 }

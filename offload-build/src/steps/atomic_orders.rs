@@ -41,7 +41,7 @@ impl OrderLoss {
         match (self, atomic.kind) {
             (Self::Release(_), AtomicKind::CompareExchange | AtomicKind::Nand) => false,
             (Self::Release(_), AtomicKind::Bitwise) => true,
-            (Self::Release(_), AtomicKind::Other) => !atomic.is_small,
+            (Self::Release(_), _) => !atomic.is_small,
             (Self::Processor, AtomicKind::CompareExchange) => !atomic.is_small,
             (Self::Processor, _) => true,
         }

@@ -331,7 +331,7 @@ impl Entries {
             words: (self.layout.stride() / WORD) as usize,
             address: match self.layout {
                 EntryLayout::V19 => 0,
-                EntryLayout::V20 | EntryLayout::V21 => 2,
+                _ => 2,
             },
         }
     }

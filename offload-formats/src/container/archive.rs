@@ -54,6 +54,7 @@ pub struct Archive<'d, R> {
 
 /// A symbol in an archive's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IndexedSymbol<'d> {
     /// The symbol's name.
     pub name: &'d [u8],

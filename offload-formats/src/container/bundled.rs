@@ -26,7 +26,7 @@ pub struct Unpacking {
     pub limit: u64,
     /// Remaining size of all containers that are unpacked at once, in bytes. A bundle that does not fit is unpacked again
     /// for each entry that is read.
-    pub left: u64,
+    pub(super) left: u64,
     /// Keeps what is unpacked.
     pub scratch: Scratch,
 }
@@ -46,6 +46,24 @@ impl Unpacking {
             left: limit,
             scratch,
         }
+    }
+
+    /// Limits the size of all containers that are unpacked at once to `size` bytes.
+    #[must_use]
+    pub fn at_once(self, size: u64) -> Self {
+        Self { left: size, ..self }
+    }
+
+    /// Returns the remaining size, in bytes, of all containers that can be unpacked at once.
+    #[must_use]
+    pub fn remaining(&self) -> u64 {
+        self.left
+    }
+
+    /// Takes `size` bytes of those that remain, for a caller that unpacks data to the scratch itself; of a larger size, all.
+    #[doc(hidden)]
+    pub fn spend(&mut self, size: u64) {
+        self.left = self.left.saturating_sub(size);
     }
 
     /// Takes `size` bytes of those that remain; returns false if there are fewer.

@@ -45,6 +45,7 @@ pub struct FoundBundle {
 
 /// Bytes after the bundles of a section or file that are not a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TrailingBytes {
     /// Name of the section that contains the bytes; `None` if the file consists of bundles.
     pub section: Option<Vec<u8>>,

@@ -60,6 +60,7 @@ impl LibraryImage {
 
 /// Meaning of the ELF objects in a library that contain no images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PlainObjects {
     /// Code for the host, in a library for GPUs.
     HostCode,

@@ -24,6 +24,7 @@ use crate::names::Triple;
 
 /// Tells if linkers keep the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Flavor {
     /// Linkers leave it out: images that a linker wrapper links.
     Excluded,

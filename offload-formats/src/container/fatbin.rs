@@ -251,6 +251,7 @@ fn pad(bytes: &mut Vec<u8>) {
 
 /// Reason why a fat binary cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FatbinError {
     /// Index of the image.
     pub index: usize,

@@ -119,6 +119,7 @@ fn stripped(text: &[u8]) -> String {
 
 /// Reasons for which no driver loads PTX.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RefusedPtx {
     /// Kernels and variables that are expected and missing, and functions and variables that the text uses but neither it nor the driver
     /// defines. Variables that are only declared become zeros.

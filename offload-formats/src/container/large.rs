@@ -47,6 +47,7 @@ pub(super) const SHF_X86_64_LARGE: elf::SectionFlags = elf::SectionFlags(0x1000_
 
 /// Placement of a host object's images by linkers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ImagePlacement {
     /// Among other read-only data.
     #[default]
@@ -109,6 +110,7 @@ const REACH_OF_AARCH64: u64 = 7 << 29;
 
 /// Images that no linker can place in a program for the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ImagesTooLarge {
     /// Size of all images in bytes.
     pub total: u64,

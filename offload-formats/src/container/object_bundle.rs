@@ -89,6 +89,7 @@ impl ObjectKind {
 
 /// An entry of a bundle in an object file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BundleSection {
     /// The entry ID, as written.
     pub id: String,

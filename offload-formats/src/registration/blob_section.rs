@@ -4,6 +4,7 @@ use crate::container::elf::{FINISHED_SECTION, OFFLOADING_SECTION};
 
 /// The section that contains the blobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BlobSection {
     /// `.llvm.offloading`, with the section type that linker wrappers look for, for a final link.
     Offloading,

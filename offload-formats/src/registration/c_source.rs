@@ -79,7 +79,7 @@ impl FatBinary<'_> {
         for (index, HostTable { layout, table }) in self.tables.iter().enumerate() {
             let record = match layout {
                 offload_entry::EntryLayout::V19 => "entry_19",
-                offload_entry::EntryLayout::V20 | offload_entry::EntryLayout::V21 => "entry",
+                _ => "entry",
             };
             define_table(&mut definitions, index, table, record)?;
             let [first, second] = self.runtime.kinds(*layout);

@@ -105,12 +105,12 @@ impl Runtime {
     /// Returns the numbers of its kind in a table. LLVM 20 numbered kinds consecutively, later
     /// releases use bits; both numbers are unambiguous in the old sections.
     pub(super) fn kinds(self, layout: offload_entry::EntryLayout) -> [u16; 2] {
-        use offload_entry::EntryLayout::{V19, V20, V21};
+        use offload_entry::EntryLayout::{V19, V20};
         let number = |release| self.kind().raw(release);
         match layout {
             V19 => [0; 2],
             V20 => [LlvmRelease::V20, LlvmRelease::V21].map(number),
-            V21 => [number(LlvmRelease::V21); 2],
+            _ => [number(LlvmRelease::V21); 2],
         }
     }
 }

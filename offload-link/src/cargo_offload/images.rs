@@ -85,11 +85,7 @@ impl FindSettings {
     pub(super) fn new(search_data: bool, limit: &DecompressionLimit, scratch: Scratch) -> Self {
         Self {
             search_data,
-            containers: Unpacking {
-                limit: limit.files(),
-                left: limit.files(),
-                scratch,
-            },
+            containers: Unpacking::within(limit.files(), scratch),
             members: limit.files(),
         }
     }

@@ -37,7 +37,7 @@ pub(super) fn images(
             let image = PrebuiltImage::new(Some(declared), data, entry.image, None);
             return Ok(image.without_padding(data));
         }
-        let limit = memory.min(unpacking.left);
+        let limit = memory.min(unpacking.remaining());
         let mut unpacker = FatbinUnpacker::new(data, limit).with_last(last.take());
         let unpacked = match unpacked_image(&mut unpacker, &entry, path) {
             Ok(bytes) => kept(bytes, unpacking).map_err(|problem| unwritten(path, problem))?,
@@ -58,6 +58,6 @@ pub(super) fn images(
 /// Writes `bytes` to the file of unpacked images.
 fn kept(bytes: &[u8], unpacking: &mut Unpacking) -> io::Result<Unpacked> {
     let size = bytes.len() as u64;
-    unpacking.left = unpacking.left.saturating_sub(size);
+    unpacking.spend(size);
     unpacking.scratch.keep(size, |out| out.write_all(bytes))
 }

@@ -371,11 +371,9 @@ mod tests {
     #[test]
     fn checks_the_layout_of_kernels_in_rust() {
         let checked = |places: &[(u32, u32)]| {
-            let arguments = places.iter().map(|(offset, size)| Argument {
-                offset: *offset,
-                size: *size,
-                kind: None,
-            });
+            let arguments = places
+                .iter()
+                .map(|(offset, size)| Argument::new(*offset, *size, None));
             check_layout("k", &arguments.collect::<Vec<_>>())
         };
         assert_eq!(checked(&[(0, 4), (8, 8), (16, 1), (18, 2)]), Ok(()));

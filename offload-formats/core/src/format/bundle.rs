@@ -173,6 +173,7 @@ pub fn to_bytes(
 /// Layout of a bundle, for callers that copy the images from file to file: first [`Self::head`],
 /// then each image at its offset, with zeros between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BundleLayout {
     /// The header and the entry headers.
     pub head: Vec<u8>,

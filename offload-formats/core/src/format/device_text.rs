@@ -15,6 +15,7 @@
 
 /// The language of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DeviceText {
     /// PTX, NVIDIA's assembly.
     Ptx,

@@ -54,6 +54,7 @@ record! {
 
 /// Layout of the table of offload entries, by release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum EntryLayout {
     /// LLVM 19 and older.
     V19,
@@ -166,6 +167,7 @@ impl EntryLayout {
 
 /// The fields of an offload entry that are not pointers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OffloadEntry {
     /// Kind of the entry. Up to LLVM 19 it is absent: only the section tells.
     pub kind: Option<OffloadKind>,

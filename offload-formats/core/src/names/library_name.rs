@@ -18,6 +18,7 @@ const GPUS: [&str; 2] = ["amdgcn", "nvptx64"];
 
 /// The parts of a library's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LibraryName<'a> {
     /// `foo` of `libbc-foo-amdgcn-gfx90a.a` and of `libfoo.a`.
     pub name: &'a str,

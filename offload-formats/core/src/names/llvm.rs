@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 /// An LLVM release, ordered by date.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum LlvmRelease {
     /// LLVM 19.
     V19,
@@ -56,6 +57,7 @@ impl FromStr for LlvmRelease {
 
 /// A text that is not a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UnknownRelease {
     /// The text.
     pub text: String,

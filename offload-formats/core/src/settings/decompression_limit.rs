@@ -50,6 +50,7 @@ impl DecompressionLimit {
 
 /// Change by a user with which compressed data can be unpacked, or new data be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Remedy {
     /// The limit, which the data exceeds.
     Limit,

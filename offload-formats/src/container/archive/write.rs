@@ -236,6 +236,7 @@ pub(super) fn write_with(members: &[NewMember<'_>], threshold: u64) -> Vec<u8> {
 
 /// A member that is too large for an archive: its size has more than ten digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ArchiveWriteError {
     /// Index of the member.
     pub index: usize,

@@ -30,6 +30,7 @@ pub struct ElfSymbol<'d> {
 
 /// Visibility of a symbol to other objects of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Binding {
     /// Only its object sees the symbol.
     Local,
@@ -41,6 +42,7 @@ pub enum Binding {
 
 /// Place of a symbol's definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SymbolPlace {
     /// Another object.
     Undefined,

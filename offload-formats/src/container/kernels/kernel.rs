@@ -2,6 +2,7 @@
 
 /// A kernel of a linked image. Sizes are in bytes. A value is `None` if the image does not tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Kernel {
     /// Name in the runtime's API.
     pub name: String,
@@ -47,6 +48,7 @@ pub struct Kernel {
 
 /// An argument of a kernel, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Argument {
     /// Offset from the start of the argument buffer.
     pub offset: u32,
@@ -57,6 +59,12 @@ pub struct Argument {
 }
 
 impl Argument {
+    /// Creates an argument.
+    #[must_use]
+    pub const fn new(offset: u32, size: u32, kind: Option<ArgumentKind>) -> Self {
+        Self { offset, size, kind }
+    }
+
     /// Creates an argument without a known type. An argument with another size than a pointer is a value.
     pub(super) fn at(offset: u32, size: u32) -> Self {
         // Both vendors' pointers have 8 bytes.

@@ -100,6 +100,7 @@ pub struct ImageSizes {
 
 /// Numbers and sizes of images by target, and units that have no images left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PruneCounts {
     /// Kept images by target.
     pub kept: BTreeMap<String, ImageSizes>,

@@ -52,7 +52,7 @@ impl IrModule {
     ) -> Result<IrTableEnds, RegistrationError> {
         let record = match layout {
             offload_entry::EntryLayout::V19 => ENTRY_19,
-            offload_entry::EntryLayout::V20 | offload_entry::EntryLayout::V21 => ENTRY,
+            _ => ENTRY,
         };
         match *table {
             EntryTable::StartStop { section, .. } => {

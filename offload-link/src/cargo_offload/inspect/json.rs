@@ -182,7 +182,7 @@ impl InspectedContainer {
             standing: container.standing.map(|standing| match standing {
                 Standing::Raw => "file",
                 Standing::Excluded => "to be linked",
-                Standing::Allocated | Standing::Finished => "linked",
+                _ => "linked",
             }),
             unpacked: !matches!(container.data, ContainerData::File),
             images: container

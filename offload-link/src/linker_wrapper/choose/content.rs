@@ -45,7 +45,7 @@ impl InputContent {
                 Some(DeviceText::Ptx) => Self::Ptx,
                 Some(DeviceText::Ir) => Self::Source(SourceText::Ir),
                 Some(DeviceText::Assembly) => Self::Source(SourceText::Assembly),
-                None => Self::Other,
+                _ => Self::Other,
             },
         }
     }

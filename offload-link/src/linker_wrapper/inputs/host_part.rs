@@ -140,11 +140,7 @@ fn read(file: &InputFile, unit: &Unit, limit: u64) -> Result<Option<HostPart>, P
     let data = blocks.apart();
     let mut found = None;
     // Unpacks only the host part.
-    let mut unpacking = Unpacking {
-        limit,
-        left: MAX_IDS,
-        scratch: scratch(),
-    };
+    let mut unpacking = Unpacking::within(limit, scratch()).at_once(MAX_IDS);
     let entries = bundled::entries(&data, unit.data.clone(), &mut unpacking);
     for entry in entries.map_err(with_hint)? {
         // Invalid entry IDs are reported with the images.

@@ -77,11 +77,7 @@ impl Image {
         let scratch = files::scratch();
         let mut unpacking = Unpacking::within(limit.files(), scratch.clone());
         let mut bundles = BundleReader {
-            unpacking: Unpacking {
-                limit: limit.files(),
-                left: MAX_UNPACKED,
-                scratch,
-            },
+            unpacking: Unpacking::within(limit.files(), scratch).at_once(MAX_UNPACKED),
             disk: Disk::new(limit.files()),
             targets: HashMap::new(),
         };

@@ -54,7 +54,7 @@ pub(crate) fn for_target(values: &[OsString], triple: &str, release: LlvmRelease
             LlvmRelease::V19 => before == triple,
             _ if !known => return Some(value.clone()),
             LlvmRelease::V20 | LlvmRelease::V21 | LlvmRelease::V22 => before == triple,
-            LlvmRelease::V23 | LlvmRelease::Main => {
+            _ => {
                 let wanted = Triple::parse(triple).ok();
                 parsed
                     .zip(wanted)

@@ -26,6 +26,7 @@ const FOUR_BYTES: u64 = 3;
 
 /// Atomic operation that orders other accesses, such as `fetch_add` with `AcqRel`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OrderingAtomic {
     /// Group of the operation.
     pub kind: AtomicKind,
@@ -35,6 +36,7 @@ pub struct OrderingAtomic {
 
 /// Group of atomic operations for which LLVM generates similar code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AtomicKind {
     /// `cmpxchg`.
     CompareExchange,

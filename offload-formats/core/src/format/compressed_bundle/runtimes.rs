@@ -27,6 +27,7 @@ pub struct HipRuntime {
 
 /// The text is not a release of ROCm.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HipRuntimeError {
     /// The text.
     pub text: String,

@@ -11,6 +11,7 @@ use crate::format::lz4;
 
 /// How images of a fat binary are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FatbinCompressor {
     /// By LZ4, which every driver reads.
     Lz4,
