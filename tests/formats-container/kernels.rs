@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{fs, io};
 
+use offload_formats::container::images;
 use offload_formats::container::kernels::{
     Argument, ArgumentKind, Kernel, kernels, kernels_within,
 };
@@ -490,6 +491,16 @@ fn reads_headers_symbols_and_notes_of_an_image_in_a_large_file() {
     assert_eq!(kernels_within(&cache, range).unwrap(), whole);
     let read = read.load(Ordering::Relaxed);
     assert!(read < 32 << 10, "{read}");
+}
+
+/// A folder opens like a file, and cannot be read.
+#[cfg(unix)]
+#[test]
+fn reports_a_folder() {
+    let folder = fs::File::open(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let problem = images(&ReadCache::new(folder)).unwrap_err();
+    let text = problem.to_string();
+    assert!(text.starts_with("cannot read "), "{text}");
 }
 
 #[test]

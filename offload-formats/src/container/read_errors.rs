@@ -156,12 +156,3 @@ fn reports_each_failed_read() {
         });
     }
 }
-
-#[cfg(unix)]
-#[test]
-fn reports_a_folder() {
-    let folder = std::fs::File::open(env!("CARGO_MANIFEST_DIR")).unwrap();
-    let problem = super::images(&ReadCache::new(folder)).unwrap_err();
-    let text = problem.to_string();
-    assert!(text.starts_with("cannot read "), "{text}");
-}
