@@ -11,20 +11,23 @@ use crate::support::run;
 use std::num::NonZeroU64;
 use std::process::Command;
 
-/// Two units in `.lrodata`. The program prints a checksum of the second one.
+/// Two units in `.lrodata`. The program prints a checksum of one of them.
 const LARGE: &str = r#"
 #include <stdio.h>
 __asm__(".section .lrodata,\"al\",@progbits\n.p2align 12\n.globl large_one\n.hidden large_one\nlarge_one:\n.incbin \"one\"\n"
         ".p2align 12\n.globl large_two\n.hidden large_two\nlarge_two:\n.incbin \"two\"\n.previous\n");
 extern const unsigned char large_one[] __attribute__((visibility("hidden")));
 extern const unsigned char large_two[] __attribute__((visibility("hidden")));
+#ifndef UNIT
+#define UNIT large_two
+#endif
 #ifdef REGISTERED
 struct wrapper { unsigned magic, version; const void *unit; void *unused; };
 __attribute__((section(".hipFatBinSegment"), used)) struct wrapper large_wrappers[2] = {
   {0x48495046, 1, large_one, 0}, {0x48495046, 1, large_two, 0}};
 #endif
 int large(void) {
-  const unsigned char *at = large_two + PLACE;
+  const unsigned char *at = UNIT + PLACE;
   __asm__ volatile("" : "+r"(at));
   unsigned hash = 5381;
   for (int i = 0; i < 100000; i++) hash = hash * 33 + at[i];
@@ -51,6 +54,8 @@ fn leaves_large_data_that_code_uses_by_its_address() {
             &["-DPLACE=24"],
             &["-DPLACE=0", "-DREGISTERED"],
             &["-DPLACE=24", "-DREGISTERED"],
+            // The first one keeps its address, and gets other bytes at this place.
+            &["-DPLACE=0x2000", "-DREGISTERED", "-DUNIT=large_one"],
         ] {
             let what = format!("{link} {defined:?}");
             let model = ["-mcmodel=large", "-O1", code, "-c", "large.c", "-o", "l.o"];

@@ -11,7 +11,7 @@
 //! In `.lrodata`, which only code of the medium and large models reaches, `movabs` may have an address inside of a unit, too.
 //!
 //! A unit that stays where it is, and becomes smaller, may be used by its address alone. Code that has its size, too, would read
-//! what follows it.
+//! what follows it. Code with an address inside of it would read other bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -66,11 +66,7 @@ impl<'d, R: ReadAt<'d>> AddressUses<'_, R> {
         let is_fixed = headers.file.file_type == elf::ET_EXEC.0;
         let find = |address: u64| units.get(&address).copied();
         let large = headers.addresses_of(LARGE_SECTION);
-        let find_large = |address: u64| {
-            let (start, unit) = units.range(..=address).next_back()?;
-            let is_inside = large.contains(&address) && address - start < unit.old_size;
-            (is_inside || *start == address).then_some(*unit)
-        };
+        let find_large = |address: u64| find(address).or_else(|| inside(units, &large, address));
         let bases = self.bases();
         for section in self.sections() {
             let found = match (section.is_code(), headers.file.machine) {
@@ -120,6 +116,28 @@ impl<'d, R: ReadAt<'d>> AddressUses<'_, R> {
         bases.into_iter().collect()
     }
 
+    /// Returns the first of `units` in `.lrodata` that the program uses by an address inside: other bytes are there in a new unit,
+    /// even if that one has the old address.
+    fn first_inside(&self, units: &BTreeMap<u64, MovedUnit>) -> Option<MovedUnit> {
+        let large = self.headers.addresses_of(LARGE_SECTION);
+        let first = units.range(large.clone()).next().map(|(_, unit)| *unit)?;
+        let bases = self.bases();
+        let find = |address| match units.contains_key(&address) {
+            true => None,
+            false => inside(units, &large, address),
+        };
+        for section in self.sections().filter(|section| section.is_code()) {
+            match search(self.data, section, |code, _| {
+                in_large_x86(code, &bases, &find)
+            }) {
+                Ok(None) => {}
+                Ok(found) => return found,
+                Err(Unreadable) => return Some(first),
+            }
+        }
+        None
+    }
+
     /// Returns the first of `units`, which get another size, whose address and old size the program uses: those of a slice. The
     /// global offset table points to those at `in_got`.
     pub(super) fn first_with_size(
@@ -127,6 +145,9 @@ impl<'d, R: ReadAt<'d>> AddressUses<'_, R> {
         mut units: BTreeMap<u64, MovedUnit>,
         in_got: &BTreeSet<u64>,
     ) -> Option<MovedUnit> {
+        if let Some(unit) = self.first_inside(&units) {
+            return Some(unit);
+        }
         let mut pointed = in_got.iter().filter_map(|address| units.get(address));
         if let Some(unit) = pointed.find(|unit| self.has_size(unit.old_size)) {
             return Some(*unit);
@@ -165,6 +186,13 @@ impl<'d, R: ReadAt<'d>> AddressUses<'_, R> {
             section.is_allocated() && HAS_POINTERS.contains(&section.kind) && !is_own
         })
     }
+}
+
+/// Returns the one of `units` at old addresses, in `.lrodata` at the addresses `large`, that contains an address.
+fn inside(units: &BTreeMap<u64, MovedUnit>, large: &Range<u64>, address: u64) -> Option<MovedUnit> {
+    let (start, unit) = units.range(..=address).next_back()?;
+    let is_inside = large.contains(&address) && address - start < unit.old_size;
+    is_inside.then_some(*unit)
 }
 
 /// A part of the file that cannot be read.
