@@ -8,7 +8,8 @@
 //! | at a fixed address, x86-64 | `mov`, `movabs`, `cmp`, `push`, `add` or `sub` of the address |
 //! | at a fixed address | an aligned word of data with the address |
 //!
-//! In `.lrodata`, which only code of the medium and large models reaches, `movabs` may have an address inside of a unit, too.
+//! In `.lrodata`, which only code of the medium and large models reaches, `movabs` may have an address inside of a unit, too,
+//! and at a fixed address read memory there.
 //!
 //! A unit that stays where it is, and becomes smaller, may be used by its address alone. Code that has its size, too, would read
 //! what follows it. Code with an address inside of it would read other bytes.
@@ -230,16 +231,28 @@ fn in_x86<T>(code: &[u8], start: u64, find: &impl Fn(u64) -> Option<T>) -> Optio
     })
 }
 
-/// Looks for `movabs`: a prefix, the opcode with the register, and 8 bytes, which count from one of `bases`.
+/// Looks for `movabs`: a prefix, the opcode with the register, and 8 bytes, which count from one of `bases`; or the opcode of
+/// a move from or to memory, and its address.
 fn in_large_x86<T>(code: &[u8], bases: &[u64], find: &impl Fn(u64) -> Option<T>) -> Option<T> {
-    code.windows(10).find_map(|bytes| {
+    let with_register = code.windows(10).find_map(|bytes| {
         let [0x48 | 0x49, 0xb8..=0xbf, distance @ ..] = bytes else {
             return None;
         };
         let distance = u64::from_le_bytes(distance.try_into().ok()?);
         let mut addresses = bases.iter().map(|base| base.wrapping_add(distance));
         addresses.find_map(find)
-    })
+    });
+    let with_memory = || {
+        code.windows(9).find_map(|bytes| {
+            let [0xa0..=0xa3, address @ ..] = bytes else {
+                return None;
+            };
+            find(u64::from_le_bytes(address.try_into().ok()?))
+        })
+    };
+    // Only code at a fixed address has whole addresses.
+    let is_fixed = bases.contains(&0);
+    with_register.or_else(|| is_fixed.then(with_memory).flatten())
 }
 
 /// Looks for immediate operands. Before them are the opcode, or the opcode `mov` or `cmp` and an operand in memory.
@@ -366,6 +379,12 @@ mod tests {
         assert!(!is_found(above, &[0x2000]) && !is_found(&above[..9], &[0x1000]));
         assert!(!is_found(b"\x48\xc8\0\x20\x02\0\0\0\0\0", &[0x1000]));
         assert!(is_found(b"\x48\xbf\0\x30\x02\0\0\0\0\0", &[0]));
+        // `movabs al, [0x23000]` after a `nop`, `movabs [0x23000], rax`; not at a fixed address; another instruction.
+        assert!(is_found(b"\x90\xa0\0\x30\x02\0\0\0\0\0", &[0]));
+        assert!(is_found(b"\x48\xa3\0\x30\x02\0\0\0\0\0", &[0]));
+        assert!(is_found(b"\xa1\0\x30\x02\0\0\0\0\0", &[0, 0x1000]));
+        assert!(!is_found(b"\xa0\0\x20\x02\0\0\0\0\0", &[0x1000]));
+        assert!(!is_found(b"\xa4\0\x30\x02\0\0\0\0\0", &[0]));
     }
 
     #[test]
