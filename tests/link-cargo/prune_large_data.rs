@@ -136,6 +136,11 @@ fn loads(folder: &crate::support::folder::Folder, file: &str) -> Vec<[u64; 3]> {
         .collect()
 }
 
+const LOAD: &str = "#include <dlfcn.h>\n#include <stdio.h>\nint main(void) {\n\
+                    void *library = dlopen(\"./k.so\", RTLD_NOW);\n\
+                    if (!library) { puts(dlerror()); return 1; }\n\
+                    return ((int (*)(void))dlsym(library, \"images\"))(); }\n";
+
 /// GNU ld before 2.31 aligns segments to 2 MiB.
 #[test]
 fn cuts_pages_of_segments_with_a_larger_alignment() {
@@ -143,11 +148,7 @@ fn cuts_pages_of_segments_with_a_larger_alignment() {
         return;
     }
     let folder = folder();
-    let load = "#include <dlfcn.h>\n#include <stdio.h>\nint main(void) {\n\
-                void *library = dlopen(\"./k.so\", RTLD_NOW);\n\
-                if (!library) { puts(dlerror()); return 1; }\n\
-                return ((int (*)(void))dlsym(library, \"images\"))(); }\n";
-    folder.write("load.c", load);
+    folder.write("load.c", LOAD);
     let compiler = Path::new("cc");
     cc(&folder, compiler, &["load.c", "-o", "load", "-ldl"]);
     let aligned = "__attribute__((aligned(0x4000))) char aligned[0x4000] = {1};\n";
@@ -180,6 +181,39 @@ fn cuts_pages_of_segments_with_a_larger_alignment() {
         assert_eq!(new[0][2], 0x20_0000, "{what}: {new:x?}");
         check(&folder, file, &[command], "strip", &what);
     }
+}
+
+/// As with GNU ld before 2.31, if a cut of pages of 4 KiB needs a program header for which there is no room.
+#[test]
+fn cuts_larger_pages_if_there_is_no_room_for_a_program_header() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let folder = folder();
+    folder.write("load.c", LOAD);
+    let compiler = Path::new("cc");
+    cc(&folder, compiler, &["load.c", "-o", "load", "-ldl"]);
+    for (name, first) in [("one", 1_u8), ("two", 11)] {
+        let images = [first, first + 1, first + 2].map(|byte| vec![byte; 9000]);
+        let ids = ["gfx906", "gfx1100", "gfx1201"];
+        let ids = ids.map(|name| format!("hipv4-amdgcn-amd-amdhsa--{name}"));
+        let entries: Vec<BundleImage<'_>> = std::iter::zip(&ids, &images)
+            .map(|(id, image)| BundleImage { id, image })
+            .collect();
+        let bundle = bundle::to_bytes(&entries, NonZeroU64::new(4096).unwrap());
+        folder.write(name, bundle.unwrap());
+    }
+    // Their table follows the program headers, and is larger than what is removed.
+    let symbols = (0..30_000).map(|index| format!("char s{index};\n"));
+    folder.write("symbols.c", symbols.collect::<String>());
+    let sources = ["images.c", "symbols.c", "-shared", "-fPIC", "-o", "k.so"];
+    let flags = ["-Wl,-z,max-page-size=0x200000,--hash-style=gnu"];
+    cc(&folder, compiler, &[&sources[..], &flags].concat());
+    let before = printed(&folder, &["./load"]);
+    pruned(&folder, &["--keep=gfx1100", "--in-place", "k.so"]);
+    let after = printed(&folder, &["./load"]);
+    assert_eq!(after.lines().count(), 2, "{before}");
+    assert_eq!(after, without_others(&before, &["gfx1100"]));
 }
 
 #[test]

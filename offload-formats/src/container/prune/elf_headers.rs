@@ -75,6 +75,9 @@ record! {
     }
 }
 
+/// Page size that every supported system has.
+const LEAST_PAGE: u64 = 0x1000;
+
 /// The headers of a file.
 #[derive(Clone, Debug)]
 pub(super) struct ElfHeaders {
@@ -226,19 +229,22 @@ impl ElfHeaders {
     /// Returns the alignment of what is cut, which loaded segments keep: that of the segments. On x86-64, whose pages have 4 KiB,
     /// old linkers align segments to 2 MiB; only sections with a large alignment need it.
     pub(super) fn page(&self) -> u64 {
-        /// Alignment that every supported system has.
-        const LEAST: u64 = 0x1000;
         /// Largest page of any system.
         const LARGEST: u64 = 0x1_0000;
-        let loads = self.segments.iter().filter(|segment| segment.is_load());
-        let segments = largest_power(loads.map(|segment| segment.alignment)).max(LEAST);
+        let segments = self.segment_alignment();
         if self.file.machine != elf::EM_X86_64.0 || segments <= LARGEST {
             return segments;
         }
         let sections = self.sections.iter();
         let sections = sections.filter(|section| section.is_allocated());
         let sections = largest_power(sections.map(|section| section.alignment));
-        sections.clamp(LEAST, segments)
+        sections.clamp(LEAST_PAGE, segments)
+    }
+
+    /// Returns the largest alignment of the loaded segments.
+    pub(super) fn segment_alignment(&self) -> u64 {
+        let loads = self.segments.iter().filter(|segment| segment.is_load());
+        largest_power(loads.map(|segment| segment.alignment)).max(LEAST_PAGE)
     }
 }
 

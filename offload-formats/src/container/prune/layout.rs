@@ -125,14 +125,24 @@ impl PruneLayout {
             moved: None,
             is_phdr_reused: false,
         };
-        layout.cut(headers)?;
-        let needed = layout.cuts.iter().filter(|cut| !cut.is_last).count();
-        if needed > 0 {
-            layout.find_room(headers, needed)?;
-            // The moved sections need pages, too.
-            layout.cut(headers)?;
+        match layout.plan(headers, headers.page()) {
+            // Larger pages make fewer cuts, or none, and each cut needs a program header.
+            Err(PruneProblem::NoRoom) => layout.plan(headers, headers.segment_alignment())?,
+            result => result?,
         }
         Ok(layout)
+    }
+
+    /// Finds the cuts, which are whole pages of that size, and room for the program headers that they need.
+    fn plan(&mut self, headers: &ElfHeaders, page: u64) -> Result<(), PruneProblem> {
+        self.cut(headers, page)?;
+        let needed = self.cuts.iter().filter(|cut| !cut.is_last).count();
+        if needed > 0 {
+            self.find_room(headers, needed)?;
+            // The moved sections need pages, too.
+            self.cut(headers, page)?;
+        }
+        Ok(())
     }
 
     /// Returns old and new addresses of all units.
@@ -176,8 +186,7 @@ impl PruneLayout {
     }
 
     /// Finds the pages to cut after each section's content.
-    fn cut(&mut self, headers: &ElfHeaders) -> Result<(), PruneProblem> {
-        let page = headers.page();
+    fn cut(&mut self, headers: &ElfHeaders, page: u64) -> Result<(), PruneProblem> {
         let mut cuts = Vec::new();
         for section in &self.sections {
             let old = headers.section(section.index).range();
