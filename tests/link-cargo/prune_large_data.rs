@@ -4,6 +4,8 @@ use std::path::Path;
 
 use offload_formats::format::bundle::{self, BundleImage};
 use offload_formats::format::compressed_bundle;
+use offload_formats::format::offload_binary::BinaryImage;
+use offload_formats::names::LlvmRelease;
 use serde_json::Value;
 
 use super::prune::{cc, check, folder, printed, prune, pruned, size, without_others};
@@ -34,6 +36,16 @@ int large(void) {
   printf("large %u\n", hash);
   return 0;
 }
+"#;
+/// An OpenMP descriptor whose image is in an offload binary in `.lrodata`, and a symbol inside that image.
+const TABLE: &str = r#"
+__asm__(".section .lrodata,\"al\",@progbits\n.p2align 3\n.globl start\n.hidden start\nstart:\n.incbin \"binary\"\n"
+        ".previous\n.globl inside\n.hidden inside\n.set inside, start + 200\n");
+extern const char start[] __attribute__((visibility("hidden")));
+int entries[1];
+struct image { const char *start, *end; int *entries, *entries_end; };
+struct image table[1] = {{start + START, start + START + 500, entries, entries + 1}};
+struct { int count; struct image *images; int *entries, *entries_end; } descriptor = {1, table, entries, entries + 1};
 "#;
 const CALLS_BOTH: &str =
     "int images(void), large(void); int main(void) { return images() | large(); }\n";
@@ -115,6 +127,37 @@ fn refuses_a_file_with_nothing_but_large_data_in_use() {
         assert!(said.contains(expected), "{defined}: {said}");
         assert!(!folder.path("none").exists(), "{defined}");
     }
+}
+
+/// Only bundles and fat binaries stay as they are, so the problem of offload binaries is the error.
+#[test]
+fn reports_the_problem_of_offload_binaries_in_large_data() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let folder = folder();
+    let content = [7; 500];
+    let image = BinaryImage {
+        image: &content,
+        ..Default::default()
+    };
+    let binary = image.to_bytes(LlvmRelease::V22).unwrap();
+    let mut places = binary.windows(content.len());
+    let start = places.position(|part| part == content).unwrap();
+    folder.write("binary", &binary);
+    folder.write("table.c", TABLE);
+    let start = format!("-DSTART={start}");
+    let sources = ["main.c", "images.c", "table.c", "-fPIE", "-pie", "-o", "k"];
+    cc(
+        &folder,
+        Path::new("cc"),
+        &[&sources[..], &[&start]].concat(),
+    );
+    let output = prune(&folder, &["--keep=gfx1100", "k", "-o", "none"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    let expected = "error: k: a symbol points to address 0x";
+    assert!(said.contains(expected), "{said}");
+    assert!(!folder.path("none").exists());
 }
 
 /// Returns offset, address and alignment of each loaded segment.

@@ -31,9 +31,17 @@ impl LargeData {
     }
 }
 
-/// Returns the offset of the unit in `.lrodata` that cannot be pruned because of how the program may use it.
-fn used_unit(headers: &ElfHeaders, problem: &PruneProblem) -> Option<u64> {
+/// Returns the offset of the unit in `.lrodata` that cannot be pruned because of how the program may use it. Offload binaries, which
+/// do not stay as they are, are not units.
+fn used_unit<'d, R: ReadAt<'d>>(
+    data: R,
+    headers: &ElfHeaders,
+    problem: &PruneProblem,
+) -> Option<u64> {
     let section = headers.section(headers.find(LARGE_SECTION)?);
+    if Magic::at(data, section.range()) == Magic::OffloadBinary {
+        return None;
+    }
     match problem {
         PruneProblem::Unregistered { offset } | PruneProblem::UsedByAddress { offset } => {
             section.range().contains(offset).then_some(*offset)
@@ -46,10 +54,14 @@ fn used_unit(headers: &ElfHeaders, problem: &PruneProblem) -> Option<u64> {
 }
 
 /// Tells whether only units in `.lrodata` keep a file from being pruned.
-pub(super) fn is_of_large_data(headers: &ElfHeaders, error: &PruneError) -> bool {
+pub(super) fn is_of_large_data<'d, R: ReadAt<'d>>(
+    data: R,
+    headers: &ElfHeaders,
+    error: &PruneError,
+) -> bool {
     let is_in_section = error.section.as_deref() == Some(LARGE_SECTION.as_bytes());
     let is_mixed = matches!(error.problem, PruneProblem::MixedFormats { .. });
-    is_in_section && is_mixed || used_unit(headers, &error.problem).is_some()
+    is_in_section && is_mixed || used_unit(data, headers, &error.problem).is_some()
 }
 
 /// Adds the images of `.lrodata`, which stayed because of `error`, to a pruned file.
@@ -60,7 +72,7 @@ pub(super) fn with_large_data<'d, R: ReadAt<'d>>(
     mut file: PrunedFile,
     error: PruneError,
 ) -> Result<PrunedFile, PruneError> {
-    let Some(offset) = used_unit(headers, &error.problem) else {
+    let Some(offset) = used_unit(data, headers, &error.problem) else {
         file.left.insert(0, error);
         return Ok(file);
     };

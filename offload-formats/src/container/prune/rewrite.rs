@@ -27,7 +27,7 @@ pub(super) fn linked<'d, R: ReadAt<'d>>(
     job: PruneJob<'_>,
 ) -> Result<PrunedFile, PruneError> {
     match linked_with(data, headers, job, LargeData::Pruned) {
-        Err(error) if is_of_large_data(headers, &error) => {
+        Err(error) if is_of_large_data(data, headers, &error) => {
             let without = linked_with(data, headers, job, LargeData::Left);
             match without {
                 Ok(file) => with_large_data(data, headers, job, file, error),
