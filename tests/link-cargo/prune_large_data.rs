@@ -160,6 +160,38 @@ fn reports_the_problem_of_offload_binaries_in_large_data() {
     assert!(!folder.path("none").exists());
 }
 
+/// `.lrodata` may stay as it is, so its use is not the error.
+#[test]
+fn reports_the_problem_that_remains_without_large_data() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let folder = folder();
+    folder.write("large.c", LARGE);
+    folder.write("both.c", CALLS_BOTH);
+    // `.hip_fatbin` has a unit that would move, and that code uses by its address.
+    let used = "extern const char unit_two[] __attribute__((visibility(\"hidden\")));\n\
+                const char *used(void) { return unit_two; }\n";
+    folder.write("used.c", used);
+    let model = ["-mcmodel=large", "-fPIC", "-DPLACE=0", "-c", "large.c"];
+    cc(
+        &folder,
+        Path::new("cc"),
+        &[&model[..], &["-o", "l.o"]].concat(),
+    );
+    let sources = ["both.c", "images.c", "used.c", "l.o", "-fPIE", "-pie"];
+    cc(
+        &folder,
+        Path::new("cc"),
+        &[&sources[..], &["-o", "k"]].concat(),
+    );
+    let output = prune(&folder, &["--keep=gfx1100", "k", "-o", "none"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    let expected = "error: k: the program uses the device code at offset 0x";
+    assert!(said.contains(expected), "{said}");
+    assert!(!folder.path("none").exists());
+}
+
 /// Returns offset, address and alignment of each loaded segment.
 fn loads(folder: &crate::support::folder::Folder, file: &str) -> Vec<[u64; 3]> {
     let mut command = Command::new("readelf");

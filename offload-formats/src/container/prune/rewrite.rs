@@ -31,8 +31,10 @@ pub(super) fn linked<'d, R: ReadAt<'d>>(
             let without = linked_with(data, headers, job, LargeData::Left);
             match without {
                 Ok(file) => with_large_data(data, headers, job, file, error),
-                // It has no other images, or none that can be pruned.
-                Err(_) => Err(error),
+                // It has no other images.
+                Err(without) if matches!(without.problem, PruneProblem::NoImages) => Err(error),
+                // Other images cannot be pruned, either, and those of `.lrodata` may stay.
+                Err(without) => Err(without),
             }
         }
         result => result,
