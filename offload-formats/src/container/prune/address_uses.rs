@@ -105,10 +105,12 @@ impl<'d, R: ReadAt<'d>> AddressUses<'_, R> {
         let entries = dynamic.filter_map(|section| {
             records(self.data, section, DynamicEntry::LEN, DynamicEntry::read).ok()
         });
+        // A file has one. Each more would be another search of the code.
         let tables = entries
             .flatten()
             .filter(|(_, entry)| entry.tag == TABLE)
-            .map(|(_, entry)| entry.value);
+            .map(|(_, entry)| entry.value)
+            .take(1);
         // Linkers count from `.got.plt` if there is one.
         let names = [".got.plt", ".got"].into_iter();
         let named = names.filter_map(|name| Some(headers.section(headers.find(name)?).address));
@@ -345,6 +347,8 @@ fn in_aarch64<T>(code: &[u8], start: u64, find: &impl Fn(u64) -> Option<T>) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::container::prune::elf_headers::FileHeader64;
+    use crate::format::bytes::Cursor;
 
     fn found(address: u64) -> Option<u64> {
         (address == 0x2_3000).then_some(address)
@@ -387,9 +391,37 @@ mod tests {
         assert!(!is_found(b"\xa4\0\x30\x02\0\0\0\0\0", &[0]));
     }
 
+    /// Each `movabs` counts from every base, so the file must not choose their number.
     #[test]
-    fn finds_instructions_between_the_parts_that_are_read() {
-        let section = |size: usize| SectionHeader64 {
+    fn reads_one_table_address_from_the_dynamic_entries() {
+        let entries = [3_u64, 0x1000, 1, 0x2000, 3, 0x3000, 3, 0x4000];
+        let data = entries.map(u64::to_le_bytes).concat();
+        let mut file = vec![0; FileHeader64::LEN as usize];
+        file[16] = elf::ET_EXEC.0 as u8;
+        let mut cursor = Cursor::new(&file[..], 0..FileHeader64::LEN);
+        let dynamic = SectionHeader64 {
+            kind: elf::SHT_DYNAMIC.0,
+            size: data.len() as u64,
+            ..section_of(0)
+        };
+        let headers = ElfHeaders {
+            file: FileHeader64::read(&mut cursor).unwrap(),
+            segments: Vec::new(),
+            sections: vec![dynamic, dynamic],
+            names: vec![Vec::new(), Vec::new()],
+            size: data.len() as u64,
+        };
+        let uses = AddressUses {
+            data: &data[..],
+            headers: &headers,
+            own: &[],
+            known: &|_| false,
+        };
+        assert_eq!(uses.bases(), [0, 0x1000]);
+    }
+
+    fn section_of(size: usize) -> SectionHeader64 {
+        SectionHeader64 {
             name: 0,
             kind: elf::SHT_PROGBITS.0,
             flags: 0,
@@ -400,7 +432,11 @@ mod tests {
             info: 0,
             alignment: 1,
             entry_size: 0,
-        };
+        }
+    }
+
+    #[test]
+    fn finds_instructions_between_the_parts_that_are_read() {
         for start in [PART as usize - 7, PART as usize - 3, PART as usize] {
             // `lea rax, [rip + 0x100]`, which has 7 bytes.
             let mut code = vec![0x90; PART as usize + 16];
@@ -408,7 +444,7 @@ mod tests {
             let used = 0x1000 + start as u64 + 7 + 0x100;
             let found = |address| (address == used).then_some(());
             let look = |code: &[u8], start| in_x86(code, start, &found);
-            let result = search(&code[..], &section(code.len()), look);
+            let result = search(&code[..], &section_of(code.len()), look);
             assert!(matches!(result, Ok(Some(()))), "{start:#x}");
         }
     }
