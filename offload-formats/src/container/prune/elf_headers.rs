@@ -226,7 +226,7 @@ impl ElfHeaders {
         largest.map_or(TABLE, |largest| largest.max(TABLE))
     }
 
-    /// Returns the alignment of what is cut, which loaded segments keep: that of the segments. On x86-64, whose pages have 4 KiB,
+    /// Returns the alignment of removed pages, which loaded segments keep: that of the segments. On x86-64, whose pages have 4 KiB,
     /// old linkers align segments to 2 MiB; only sections with a large alignment need it.
     pub(super) fn page(&self) -> u64 {
         /// Largest page of any system.
