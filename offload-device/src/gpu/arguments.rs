@@ -119,6 +119,8 @@ macro_rules! scalars {
             type Host = Self;
         }
 
+        impl sealed::HostType for $scalar {}
+
         impl HostArgument for $scalar {
             fn append(self, arguments: &mut Arguments<'_>) {
                 arguments.value(self);
@@ -171,7 +173,6 @@ mod sealed {
         label = "`HostArgument` is sealed: other crates cannot implement it"
     )]
     pub trait HostType {}
-    impl<T: crate::Element> HostType for T {}
     impl<T> HostType for &super::Buffer<T> {}
     impl<T> HostType for &mut super::Buffer<T> {}
 }

@@ -1,6 +1,6 @@
 //! Arguments that a launch on a GPU does not take.
 use offload_device::gpu::{Buffer, Error, HostArgument, KernelArgument, LaunchArgument, Module};
-use offload_device::{Global, Grid, Item, kernel};
+use offload_device::{Element, Global, Grid, Item, kernel};
 
 #[kernel]
 fn saxpy(_item: &Item, _a: f32, _x: &[f32], _y: Global<f32>) {}
@@ -46,5 +46,12 @@ unsafe impl LaunchArgument for Mine { //~ `Mine` cannot be an argument of a kern
     type Host = u32;
 }
 impl HostArgument for Mine {} //~ not all trait items implemented //~ `Mine` cannot be an argument of a kernel: `HostArgument` is sealed
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Pair(u32, u32);
+// SAFETY: two integers without padding.
+unsafe impl Element for Pair {}
+impl HostArgument for Pair {} //~ not all trait items implemented //~ `Pair` cannot be an argument of a kernel: `HostArgument` is sealed
 
 fn main() {}
