@@ -166,6 +166,7 @@ fn allow_long(kernel: &Kernel) -> TokenStream {
 const CPU: &str = "$function
 
 #[doc(hidden)]
+$allow
 $visibility const $description: ::offload_device::__private::Description = {
     use ::offload_device::__private::InvalidType as _;
     const __OFFLOAD_ALL: &[::offload_device::Layout] = &[$layouts];
@@ -203,8 +204,7 @@ const _: () = ::offload_device::__private::check_place(&self::$run, &$run);
 ::offload_device::__launch! { {
     /// Launches the kernel on a GPU, on the stream of the module, and returns before it has run.
     ///
-    /// An argument `&[T]` comes as `&Buffer<T>`, and a `Global<T>` as `&mut Buffer<T>`; see `offload_device::gpu`. The first
-    /// launch from a module waits for the stream: it reads the signature of the image's kernel.
+    /// An argument `&[T]` comes as `&Buffer<T>`, and a `Global<T>` as `&mut Buffer<T>`; see `offload_device::gpu`.
     ///
     /// # Errors
     /// If a buffer belongs to another stream, the grid is too large, the module has no such kernel or one with another
@@ -224,6 +224,7 @@ const _: () = ::offload_device::__private::check_place(&self::$run, &$run);
         }
     }
 } {
+    $allow
     const _: () = { $checked };
 } }
 
@@ -315,7 +316,8 @@ fn gpu(kernel: &Kernel, threads: Option<u32>) -> TokenStream {
         ("signature", signature(kernel, threads)),
     ];
     fill(
-        "const _: () = {
+        "$allow
+        const _: () = {
             use ::offload_device::__private::InvalidType as _;
             const __OFFLOAD_SIGNATURE: ::offload_device::__private::Signature<'static> = $signature;
             #[unsafe(export_name = $symbol)]

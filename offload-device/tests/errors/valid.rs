@@ -52,6 +52,15 @@ pub fn Old(_item: &WorkItem) {}
 #[expect(non_snake_case, reason = "a name of a paper")]
 pub fn Named(_item: &WorkItem, _x: &[u32]) {}
 
+/// Elements of `allowed`.
+#[deprecated]
+pub type Words = [u32];
+
+/// A type that the kernel allows.
+#[kernel]
+#[allow(deprecated)]
+pub fn allowed(_item: &WorkItem, _x: &Words) {}
+
 macro_rules! kernels {
     ($($visibility:vis $name:ident($item:ident: $first:ty, $argument:ident: $type:ty);)*) => {$(
         /// Comes from a macro.
