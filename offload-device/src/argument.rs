@@ -26,6 +26,7 @@ pub unsafe trait Argument: Copy + sealed::SignatureArgument {
     type Second: Copy;
 
     /// Returns the scalars that are passed.
+    // Images contain code for these scalars: a change raises `ABI` in `description.rs`.
     fn split(self) -> (Self::First, Self::Second);
 
     /// Makes the argument of the scalars that were passed.

@@ -1,5 +1,11 @@
 //! Kernels as launches see them: name, layout of the arguments, limits.
 
+/// Version of the agreement of launches and kernels, with which each signature starts.
+///
+/// Raise it if a kernel of an older image would take the same arguments in another way: if [`Argument::split`](crate::Argument::split)
+/// returns other scalars, if [`Layout::offset`] places them elsewhere, or if a kernel finds its shared memory elsewhere.
+pub(crate) const ABI: usize = 1;
+
 /// A kernel as its module describes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {

@@ -33,7 +33,7 @@ impl Grid {
         }
     }
 
-    /// Creates the smallest grid with at least a number of work-items in each dimension.
+    /// Creates the smallest grid with at least a number of work-items in each dimension. With a zero in `items` it is empty.
     #[must_use]
     pub fn covering(all: impl Into<Size>, items: impl Into<Size>) -> Self {
         let (all, items) = (all.into().0, items.into().0);
@@ -44,10 +44,11 @@ impl Grid {
         Self { groups, items }
     }
 
-    /// Creates the smallest grid of one dimension with at least a work-item for each element of a slice or buffer of this length.
+    /// Creates the smallest grid of one dimension with at least a work-item for each element of a slice or buffer of this length. If
+    /// `items` is 0, it is empty.
     ///
     /// # Panics
-    /// If that needs 2³² or more workgroups.
+    /// If that needs 2³² or more workgroups. A GPU may refuse fewer.
     #[must_use]
     #[track_caller]
     pub fn for_len(len: usize, items: u32) -> Self {

@@ -1,7 +1,10 @@
 //! Signatures of kernels: text that each image contains, and that a launch compares with the text of its own kernel.
 
 use crate::Element;
-use crate::description::Layout;
+use crate::description::{ABI, Layout};
+
+/// Text before the bytes of shared memory, which are last: launches compare them as a number.
+pub(crate) const SHARED: &str = "; shared = ";
 
 /// Argument of a kernel in a signature: text, around the name or the layout of a scalar or an element.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +68,7 @@ impl Signature<'_> {
         self.write::<0>().len
     }
 
-    /// Returns the text, such as `&Item<0 bytes, 3>, f32, &[f32], Global<f32>; threads = 256`. `N` is its length.
+    /// Returns the text, such as `ABI 1: &Item<_, 3>, f32, &[f32], Global<f32>; threads = 256; shared = 0`. `N` is its length.
     pub const fn text<const N: usize>(&self) -> [u8; N] {
         self.write().bytes
     }
@@ -75,9 +78,9 @@ impl Signature<'_> {
             bytes: [0; N],
             len: 0,
         };
-        text.push("&Item<");
-        text.push_number(self.shared);
-        text.push(" bytes, ");
+        text.push("ABI ");
+        text.push_number(ABI);
+        text.push(": &Item<_, ");
         text.push_number(self.dimensions);
         text.push(">");
         let mut index = 0;
@@ -100,6 +103,8 @@ impl Signature<'_> {
             text.push("; threads = ");
             text.push_number(threads as usize);
         }
+        text.push(SHARED);
+        text.push_number(self.shared);
         text
     }
 }

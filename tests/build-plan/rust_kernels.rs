@@ -2,6 +2,7 @@
 
 use crate::support;
 
+use object::{Object, ObjectSection, ObjectSymbol};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,42 @@ pub(crate) const HARD: [&str; 14] = [
     "singles",
     "sorts",
     "texts",
+];
+
+/// Signatures of some kernels, in images for each target.
+const SIGNATURES: [(&str, &str); 8] = [
+    (
+        "calls",
+        "ABI 1: &Item<_, 3>, &[f32], Global<f32>; threads = 64; shared = 0",
+    ),
+    (
+        "draws",
+        "ABI 1: &Item<_, 3>, u64, u32, Global<u64>; shared = 0",
+    ),
+    (
+        "matmul",
+        "ABI 1: &Item<_, 3>, u32, &[f32], &[f32], Global<f32>; threads = 256; shared = 2048",
+    ),
+    (
+        "reduce",
+        "ABI 1: &Item<_, 3>, &[f32], Global<f32>; threads = 256; shared = 1024",
+    ),
+    (
+        "rows",
+        "ABI 1: &Item<_, 1>, &[u32], &[u32], &[u32], Global<u32>; shared = 0",
+    ),
+    (
+        "saxpy",
+        "ABI 1: &Item<_, 3>, f32, &[f32], Global<f32>; shared = 0",
+    ),
+    (
+        "sorts",
+        "ABI 1: &Item<_, 3>, &[u32], Global<64 bytes of alignment 4>; shared = 0",
+    ),
+    (
+        "total",
+        "ABI 1: &Item<_, 1>, &[u32], Global<u32>; shared = 0",
+    ),
 ];
 
 pub(crate) fn root() -> PathBuf {
@@ -188,6 +225,29 @@ pub(crate) fn expect_signatures(image: &Path, kernels: &[&str]) {
         symbols.matches("__offload_signature$").count(),
         "{symbols}"
     );
+    let bytes = fs::read(image).unwrap();
+    for (kernel, expected) in SIGNATURES {
+        if kernels.contains(&kernel) {
+            let found = signature(&bytes, kernel);
+            assert_eq!(String::from_utf8_lossy(&found), expected, "{kernel}");
+        }
+    }
+}
+
+/// Returns the signature of a kernel in an image, as a loader finds it: in the dynamic symbols of a code object, or in the symbols of
+/// a cubin, which has no others.
+fn signature(image: &[u8], kernel: &str) -> Vec<u8> {
+    let file = object::File::parse(image).unwrap();
+    let name = format!("__offload_signature${kernel}");
+    let is_it = |symbol: &object::Symbol<'_, '_>| symbol.name() == Ok(&name);
+    let symbol = match file.dynamic_symbol_table() {
+        Some(_) => file.dynamic_symbols().find(is_it),
+        None => file.symbols().find(is_it),
+    };
+    let symbol = symbol.unwrap_or_else(|| panic!("{name}"));
+    let section = file.section_by_index(symbol.section_index().unwrap());
+    let bytes = section.unwrap().data_range(symbol.address(), symbol.size());
+    bytes.unwrap().unwrap().to_vec()
 }
 
 /// The same in C++, by clang 22 without contraction of products and sums.

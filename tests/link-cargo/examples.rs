@@ -621,7 +621,7 @@ fn builds_each_template_as_its_user_would() {
                 let mut cargo = template_cargo(&crate_folder, "run");
                 cargo.env(
                     "GPU_SIGNATURES",
-                    "saxpy=&Item<0 bytes, 3>, f32, &[f32], Global<f32>",
+                    "saxpy=ABI 1: &Item<_, 3>, f32, &[f32], Global<f32>; shared = 0",
                 );
                 let text = stdout(&succeed(cargo.env(variable, driver)));
                 let result = format!("\n[2.0, 4.0, 6.0], computed by stand-in 0 {gpu}\n");

@@ -153,7 +153,7 @@ pub(super) struct Driver {
     api: Api,
     functions: Functions,
     own: Own,
-    /// Its name, and the function if the library has it.
+    /// Its name, and the function if the library has it: variables and launches of kernels in Rust need it, other launches do not.
     module_variable: (&'static str, Result<ModuleVariable, Error>),
 }
 

@@ -107,7 +107,7 @@ pub enum Error {
         kernel: String,
         /// Signature of the kernel in the program.
         expected: String,
-        /// Signature of the kernel in the image; none if the image does not say it.
+        /// Signature of the kernel in the image; `None` if the image contains no signature.
         found: Option<String>,
     },
     /// An argument is a buffer of another stream than the module's.
@@ -169,9 +169,15 @@ impl Error {
         }
     }
 
-    /// Returns true if a module has no variable of a name: `hipErrorNotFound`, `CUDA_ERROR_NOT_FOUND`, or `hipErrorInvalidSymbol`.
+    /// Returns true if a module has no variable of a name: `hipErrorNotFound`, `CUDA_ERROR_NOT_FOUND`, or `hipErrorInvalidSymbol` of
+    /// `hipModuleGetGlobal`. In CUDA, the code of the last is another error.
     pub(super) fn is_no_variable(&self) -> bool {
-        matches!(self, Self::Call { code: 500 | 13, .. })
+        match self {
+            Self::Call { function, code, .. } => {
+                *code == 500 || (*function == "hipModuleGetGlobal" && *code == 13)
+            }
+            _ => false,
+        }
     }
 
     /// Adds details to an error of a function.

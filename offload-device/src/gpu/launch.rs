@@ -30,7 +30,8 @@ pub unsafe fn launch(
     }
     let kernel = module.kernel(description.name)?;
     module.check_signature(description)?;
-    // SAFETY: the types of the arguments are those of the kernel in the image, which has the same signature. Its accesses are checked (see the documentation of `Global`).
+    // SAFETY: the image's kernel has the same signature: it takes arguments of these types, and needs no more shared memory. Its accesses
+    // are checked (see the documentation of `Global`).
     unsafe { kernel.launch_bytes(grid, description.shared, arguments) }
 }
 

@@ -42,8 +42,7 @@
 //! # Order
 //! A [`Stream`] is a queue of one GPU. Its launches and copies run one after another, in the order of the calls. Each buffer
 //! belongs to a stream, and only that stream accesses it. So `launch` returns at once, and a copy to the host
-//! ([`Buffer::to_vec`], [`Buffer::copy_to`]) waits for all that the stream does before. So does the first launch of a kernel in Rust from
-//! a module, which reads the signature of the image's kernel and compares it with its own. Streams run side by side.
+//! ([`Buffer::to_vec`], [`Buffer::copy_to`]) waits for all that the stream does before. Streams run side by side.
 //!
 //! A later call reports an error of a running kernel, for example a panic, which is a trap. After a trap, CUDA fails
 //! every further call of the process for this GPU, and HIP's runtime ends the process.

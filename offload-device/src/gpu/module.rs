@@ -12,6 +12,7 @@ use super::image::ImageKind;
 use super::stream::Context;
 use super::{Api, Error, Kernel, Stream, Variable};
 use crate::description::Description;
+use crate::signature::SHARED;
 
 /// A loaded image, and the stream that its kernels run on.
 #[derive(Clone, Debug)]
@@ -42,8 +43,8 @@ impl Module {
     ///
     /// # Safety
     /// - The image is complete and was made by a compiler: the API does not check it.
-    /// - Its symbols `__offload_signature$…` are those of `#[kernel]`: a safe `launch` compares the signature of its kernel, arguments,
-    ///   shared memory and dimensions, with that of the image's kernel of the same name, and fails if they differ.
+    /// - `#[kernel]` emitted each symbol `__offload_signature$k` together with the kernel `k` of this image: a safe `launch` compares
+    ///   it with the signature of its own kernel, and fails if they differ.
     pub unsafe fn load(
         stream: &Stream,
         image: impl Into<Cow<'static, [u8]>>,
@@ -174,7 +175,8 @@ impl Module {
             return Ok(());
         }
         let found = self.signature(kernel.name)?;
-        if found.as_deref() != Some(kernel.signature) {
+        let fits = |found: &[u8]| accepts(kernel.signature, found);
+        if !found.as_deref().is_some_and(fits) {
             let text = |bytes: &[u8]| printable(bytes);
             return Err(Error::Signature {
                 kernel: kernel.name.to_owned(),
@@ -193,10 +195,29 @@ impl Module {
             Err(error) if error.is_no_variable() => return Ok(None),
             Err(error) => return Err(error),
         };
+        // A constant needs no order. A stream of its own does not wait for kernels that run.
+        let own = self.stream.another()?;
+        let variable = Variable {
+            stream: &own,
+            ..variable
+        };
         let mut text = vec![0u8; variable.size()];
         variable.copy_to(&mut text)?;
         Ok(Some(text))
     }
+}
+
+/// Returns true if a launch with a signature fits the image's kernel with another: both are equal, except that the kernel may need
+/// less shared memory than the launch provides. Types such as `u128` have a smaller alignment on some GPUs.
+fn accepts(launch: &[u8], kernel: &[u8]) -> bool {
+    let parts = |text| {
+        let (start, shared) = std::str::from_utf8(text).ok()?.rsplit_once(SHARED)?;
+        Some((start, shared.parse::<u64>().ok()?))
+    };
+    let (Some((expected, provided)), Some((found, needed))) = (parts(launch), parts(kernel)) else {
+        return false;
+    };
+    expected == found && needed <= provided
 }
 
 /// Returns a symbol with a NUL. A name with a NUL in it is that of no symbol; the part before it could be.
@@ -250,6 +271,34 @@ impl Drop for Loaded {
         if unloaded.is_ok() {
             // SAFETY: nothing uses the image after this.
             unsafe { ManuallyDrop::drop(&mut self.image) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepts_kernels_that_need_less_shared_memory() {
+        let launch = b"ABI 1: &Item<_, 3>, f32; threads = 256; shared = 32";
+        for (kernel, expected) in [
+            ("ABI 1: &Item<_, 3>, f32; threads = 256; shared = 32", true),
+            ("ABI 1: &Item<_, 3>, f32; threads = 256; shared = 24", true),
+            ("ABI 1: &Item<_, 3>, f32; threads = 256; shared = 0", true),
+            ("ABI 1: &Item<_, 3>, f32; threads = 256; shared = 33", false),
+            (
+                "ABI 1: &Item<_, 3>, f32; threads = 256; shared = 240",
+                false,
+            ),
+            ("ABI 2: &Item<_, 3>, f32; threads = 256; shared = 32", false),
+            ("ABI 1: &Item<_, 3>, f64; threads = 256; shared = 32", false),
+            ("ABI 1: &Item<_, 3>, f32; shared = 32", false),
+            ("ABI 1: &Item<_, 3>, f32; threads = 256; shared = ", false),
+            ("ABI 1: &Item<_, 3>, f32; threads = 256", false),
+            ("", false),
+        ] {
+            assert_eq!(accepts(launch, kernel.as_bytes()), expected, "{kernel}");
         }
     }
 }

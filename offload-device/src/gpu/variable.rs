@@ -49,6 +49,7 @@ impl Variable<'_> {
     /// - The bytes are a value of the variable.
     /// - No kernel of another stream accesses the variable during the copy.
     /// - Kernels in Rust do not read it: they have only constants.
+    /// - Its name does not start with `__offload_signature$`: a safe `launch` reads these variables.
     pub unsafe fn copy_from<T: Element>(&self, elements: &[T]) -> Result<(), Error> {
         self.check_size(size_of_val(elements))?;
         let from = elements.as_ptr().cast();

@@ -216,14 +216,14 @@ fn compares_the_signatures_of_kernels_in_rust() {
         let error = others::saxpy::launch(&module, grid, 1.0, 0, 0, &mut words).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "kernel `saxpy`: expected the signature `&Item<0 bytes, 3>, f32, u64, u64, Global<u32>; threads = 256` in the image, \
-             found `&Item<0 bytes, 3>, f32, &[f32], Global<f32>; threads = 256`\n\
+            "kernel `saxpy`: expected the signature `ABI 1: &Item<_, 3>, f32, u64, u64, Global<u32>; threads = 256; shared = 0` in the image, \
+             found `ABI 1: &Item<_, 3>, f32, &[f32], Global<f32>; threads = 256; shared = 0`\n\
              hint: build the image from the crate of this kernel, with the same features, or give the kernel another name"
         );
         let error = others::nothing::launch(&module, grid).unwrap_err();
         assert!(
             matches!(&error, Error::Signature { kernel, found: Some(found), .. }
-                if kernel == "nothing" && found == "&Item<2048 bytes, 3>"),
+                if kernel == "nothing" && found == "ABI 1: &Item<_, 3>; shared = 2048"),
             "{error}"
         );
         let error = others::line::launch(&module, grid).unwrap_err();
@@ -231,7 +231,7 @@ fn compares_the_signatures_of_kernels_in_rust() {
         let error = others::unsigned::launch(&module, grid).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "kernel `unsigned`: expected the signature `&Item<0 bytes, 3>` in the image, found none\n\
+            "kernel `unsigned`: expected the signature `ABI 1: &Item<_, 3>; shared = 0` in the image, found none\n\
              hint: the image's kernel is not a kernel in Rust, or an older offload-device built it: build the image again"
         );
         let launches = stand_in.name("hipModuleLaunchKernel", "cuLaunchKernel");
@@ -244,9 +244,59 @@ fn compares_the_signatures_of_kernels_in_rust() {
         let reads = stand_in.name("hipModuleGetGlobal", "cuModuleGetGlobal");
         saxpy::launch(&module, grid, 1.0, &x, &mut y).unwrap();
         assert_eq!(count(reads), 1);
-        saxpy::launch(&module.clone(), grid, 1.0, &x, &mut y).unwrap();
+        let other = stream.another().unwrap();
+        let module_on_other = module.on(&other).unwrap();
+        let x = Buffer::zeroed(&other, 1).unwrap();
+        let mut y = Buffer::zeroed(&other, 1).unwrap();
+        saxpy::launch(&module_on_other, grid, 1.0, &x, &mut y).unwrap();
         assert_eq!(count(reads), 0);
         assert!(others::saxpy::launch(&module, grid, 1.0, 0, 0, &mut words).is_err());
+    });
+}
+
+#[test]
+fn reads_signatures_without_waiting_for_kernels() {
+    let name = "errors::reads_signatures_without_waiting_for_kernels";
+    with_stand_ins(name, |stand_in| {
+        let (_stream, module) = stand_in.module();
+        line::launch(&module, Grid::new(1, 1)).unwrap();
+        let calls = stand_in.calls();
+        let has = |call: &str| calls.iter().any(|one| one == call);
+        // The module has stream 1, the signature is read on stream 4.
+        let launch = stand_in.name("hipModuleLaunchKernel", "cuLaunchKernel");
+        assert!(
+            has(&format!("{launch} line [1,1,1] [1,1,1] 0 1")),
+            "{calls:?}"
+        );
+        let wait = stand_in.name("hipStreamSynchronize", "cuStreamSynchronize");
+        assert!(has(&format!("{wait} 4")), "{calls:?}");
+        assert!(!has(&format!("{wait} 1")), "{calls:?}");
+        let destroy = stand_in.name("hipStreamDestroy 4", "cuStreamDestroy_v2 4");
+        assert!(has(destroy), "{calls:?}");
+    });
+}
+
+/// A program must not run a kernel whose signature it could not read, and not take each failure for a missing signature.
+#[test]
+fn tells_missing_signatures_from_failures() {
+    let name = "errors::tells_missing_signatures_from_failures";
+    with_stand_ins(name, |stand_in| {
+        let (_stream, module) = stand_in.module();
+        let find = stand_in.name("hipModuleGetGlobal", "cuModuleGetGlobal_v2");
+        for (code, is_missing) in [(500, true), (13, stand_in.api == Api::Hip), (2, false)] {
+            stand_in.fail(find, code);
+            let error = line::launch(&module, Grid::new(1, 1)).unwrap_err();
+            let is_expected = match &error {
+                Error::Signature { found: None, .. } => is_missing,
+                Error::Call {
+                    function, code: of, ..
+                } => !is_missing && (*function, *of) == (find, code),
+                _ => false,
+            };
+            assert!(is_expected, "{code}: {error}");
+        }
+        stand_in.fail_nothing();
+        line::launch(&module, Grid::new(1, 1)).unwrap();
     });
 }
 
@@ -351,7 +401,7 @@ fn reports_that_hip_finds_no_gpu() {
     );
 }
 
-/// A function that few programs call may be missing.
+/// Programs that launch kernels by their names alone do not need this function.
 #[test]
 fn loads_libraries_without_variables_of_modules() {
     let name = "errors::loads_libraries_without_variables_of_modules";

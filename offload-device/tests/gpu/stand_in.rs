@@ -22,12 +22,12 @@ pub(crate) const CUDA_IMAGE: &[u8] = b"\x50\xed\x55\xba for the stand-in, which 
 
 /// Signatures of the kernels in Rust that the stand-in's modules have.
 const SIGNATURES: [&str; 6] = [
-    "saxpy=&Item<0 bytes, 3>, f32, &[f32], Global<f32>; threads = 256",
-    "scalars=&Item<0 bytes, 3>, u8, i8, u16, i16, u32, i32, u64, i64, usize, isize, f32, f64",
-    "mixed=&Item<0 bytes, 3>, u8, &[u8], u16, Global<16 bytes of alignment 8>, u8, f64, &[12 bytes of alignment 4], u8",
-    "nothing=&Item<2048 bytes, 3>",
-    "large=&Item<65536 bytes, 3>",
-    "line=&Item<0 bytes, 1>",
+    "saxpy=ABI 1: &Item<_, 3>, f32, &[f32], Global<f32>; threads = 256; shared = 0",
+    "scalars=ABI 1: &Item<_, 3>, u8, i8, u16, i16, u32, i32, u64, i64, usize, isize, f32, f64; shared = 0",
+    "mixed=ABI 1: &Item<_, 3>, u8, &[u8], u16, Global<16 bytes of alignment 8>, u8, f64, &[12 bytes of alignment 4], u8; shared = 0",
+    "nothing=ABI 1: &Item<_, 3>; shared = 2048",
+    "large=ABI 1: &Item<_, 3>; shared = 65536",
+    "line=ABI 1: &Item<_, 1>; shared = 0",
 ];
 
 /// Runs a test with the stand-in of each API, in a process of its own. `name` is the test's, with its modules.
