@@ -29,7 +29,7 @@ use proc_macro::TokenStream;
 /// # Dependency
 /// The package of the kernel must depend on `offload-device` under that name: the expansion contains paths such as
 /// `::offload_device::Item`. A dependency with `package = "offload-device"` and another name, or a crate that re-exports the
-/// attribute, does not suffice.
+/// attribute, does not suffice, but `extern crate other_name as offload_device;` in the root of the crate does.
 ///
 /// # Function
 /// The first argument is `item: &Item` or `item: &Item<S>`, with the type `S` of the shared memory, or `item: &Item<S, 1>` or
