@@ -589,9 +589,13 @@ fn accepts_relocatable_device_code_without_kernels() {
         "k.fatbin",
     ];
     done(&folder, &nvcc, &cubin);
+    let ptx = ["-rdc=true", targets, "-fatbin", "k.cu", "-o", "ptx.fatbin"];
+    done(&folder, &nvcc, &ptx);
     for file in ["k.o", "k.fatbin"] {
         assert_eq!(codes(&folder, file), [""; 0], "{file}");
     }
+    // PTX does not tell.
+    assert_eq!(codes(&folder, "ptx.fatbin"), ["OFF301"]);
     // Linked, no kernel can use the function.
     let linked = ["-gencode=arch=compute_80,code=sm_80", "-fatbin", "k.cu"];
     done(&folder, &nvcc, &[&linked[..], &["-o", "k.fatbin"]].concat());
