@@ -20,6 +20,7 @@ mod extract;
 mod gpu_kit;
 mod images;
 mod inspect;
+mod linked_images;
 mod project;
 mod prune;
 mod prune_large_data;

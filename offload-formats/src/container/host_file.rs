@@ -75,6 +75,11 @@ impl<'d, R: ReadAt<'d>> HostFile<'d, R> {
         found.map(|(section, _)| section)
     }
 
+    /// Lists all sections with their names.
+    pub(super) fn sections(&self) -> impl Iterator<Item = &(ElfSection, &'d [u8])> {
+        self.sections.iter()
+    }
+
     /// Lists the sections whose names start with one of `starts`.
     pub(super) fn named<'a>(
         &'a self,

@@ -1,17 +1,20 @@
 //! Images in programs and shared libraries that Intel's compiler links, such as those of SYCL.
 //!
 //! Its linker wrapper writes the images for a target one after the other into a section, whose name is that of a bundle's
-//! entry: `__CLANG_OFFLOAD_BUNDLE__sycl-spir64`. The section `.tgtimg` lists the images of all targets: the address and the
-//! size of each.
+//! entry: `__CLANG_OFFLOAD_BUNDLE__sycl-spir64`. Newer ones write all images into a section such as `OFFLOAD_DEVICE_CODE`.
+//! The section `.tgtimg` lists the images of all targets: the address and the size of each.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
+use crate::container::elf::ElfSection;
 use crate::container::host_file::HostFile;
+use crate::container::large::LARGE_SECTION;
 use crate::container::object_bundle::BUNDLE_SECTION;
 use crate::escape::terminal;
 use crate::format::bytes::ReadAt;
+use crate::format::magic::Magic;
 
 /// Section of the table, and the size of its entries: address and size of an image.
 const TABLE: &str = ".tgtimg";
@@ -19,12 +22,19 @@ const ENTRY_SIZE: u64 = 16;
 /// Longest name of a section in bytes, so that a small file has no large list.
 const LONGEST_NAME: usize = 256;
 
-/// A section with images for one target.
+/// Tells whether a file with a section of this name may have linked images.
+pub(super) fn has_linked_images(name: &[u8]) -> bool {
+    name == TABLE.as_bytes() || name.starts_with(BUNDLE_SECTION.as_bytes())
+}
+
+/// A section with images: for one target, or for any.
 #[derive(Debug)]
 pub(super) struct LinkedSection<'d> {
+    /// Index in the section header table.
+    index: u32,
     pub(super) name: &'d [u8],
-    /// Entry ID in the section's name.
-    pub(super) id: &'d str,
+    /// Entry ID in the section's name; `None` if only the table lists its images.
+    pub(super) id: Option<&'d str>,
     pub(super) content: Range<u64>,
     /// Largest size of the padding after an image in bytes.
     padding: u64,
@@ -32,47 +42,96 @@ pub(super) struct LinkedSection<'d> {
     pub(super) images: Vec<Range<u64>>,
 }
 
-impl LinkedSection<'_> {
-    /// Returns the range of bytes at a distance from the start, if they are in the section.
+impl<'d> LinkedSection<'d> {
+    /// Returns a section that may have linked images: part of the program in memory, with an ID in UTF-8.
+    fn new<R: ReadAt<'d>>(
+        host: &HostFile<'d, R>,
+        section: &ElfSection,
+        name: &'d [u8],
+    ) -> Option<Self> {
+        let content = host.content(section);
+        if !section.allocated() || content.is_empty() || name.len() > LONGEST_NAME {
+            return None;
+        }
+        let id = name.strip_prefix(BUNDLE_SECTION.as_bytes());
+        let id = id.map(std::str::from_utf8).transpose().ok()?;
+        Some(Self {
+            index: section.index,
+            name,
+            id,
+            content,
+            padding: section.alignment.saturating_sub(1),
+            images: Vec::new(),
+        })
+    }
+
+    /// Returns the range of bytes at a distance from the start, if they are in the section. An empty one may be at its end.
     fn part(&self, distance: u64, size: u64) -> Option<Range<u64>> {
         let start = self.content.start.checked_add(distance)?;
         let end = start.checked_add(size)?;
-        (start < self.content.end && end <= self.content.end).then_some(start..end)
+        (start <= self.content.end && end <= self.content.end).then_some(start..end)
+    }
+
+    /// Lists the ranges that are in no image and larger than padding.
+    pub(super) fn gaps(&self) -> Vec<Range<u64>> {
+        let mut images: Vec<_> = self.images.iter().collect();
+        images.sort_by_key(|image| image.start);
+        let mut end = self.content.start;
+        let last = self.content.end..self.content.end;
+        let mut gaps = Vec::new();
+        for image in images.into_iter().chain([&last]) {
+            if image.start.saturating_sub(end) > self.padding {
+                gaps.push(end..image.start);
+            }
+            end = end.max(image.end);
+        }
+        gaps
     }
 }
 
 /// The images of a linked file.
 #[derive(Debug, Default)]
 pub(super) struct LinkedImages<'d> {
+    /// Sections, sorted by index.
     pub(super) sections: Vec<LinkedSection<'d>>,
     pub(super) problems: Vec<LinkedImagesProblem>,
 }
 
 impl<'d> LinkedImages<'d> {
-    /// Reads a file; `None` if it is not a linked file with such sections in memory. A section whose images the table does
-    /// not list counts as one image.
-    pub(super) fn read<R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<Self> {
-        let host = HostFile::read_for(data, range, TABLE)?;
+    /// Reads a file. The result is empty if it is not a linked file with such sections in memory. A section for a target
+    /// whose images the table does not list counts as one image.
+    pub(super) fn read<R: ReadAt<'d>>(data: R, range: Range<u64>) -> Self {
         let mut found = Self::default();
+        let Some(host) = HostFile::read_for(data, range, TABLE) else {
+            return found;
+        };
         let mut places = BTreeMap::new();
-        for (section, name) in host.named(&[BUNDLE_SECTION]) {
-            if !section.allocated() || name.len() > LONGEST_NAME {
-                return None;
+        for (section, name) in host.sections() {
+            if let Some(linked) = LinkedSection::new(&host, section, name) {
+                places.insert(section.address, found.sections.len());
+                found.sections.push(linked);
             }
-            places.insert(section.address, found.sections.len());
-            let id = name.get(BUNDLE_SECTION.len()..).unwrap_or_default();
-            found.sections.push(LinkedSection {
-                name,
-                id: std::str::from_utf8(id).ok()?,
-                content: host.content(section),
-                padding: section.alignment.saturating_sub(1),
-                images: Vec::new(),
-            });
         }
-        found.sections.first()?;
         found.table(&host, &places);
-        found.rest();
-        Some(found)
+        // Containers have their own lists of images.
+        found.sections.retain(|section| {
+            let is_other = || {
+                !section.images.is_empty()
+                    && section.name != LARGE_SECTION.as_bytes()
+                    && !Magic::at(data, section.content.clone()).is_container()
+            };
+            section.id.is_some() || is_other()
+        });
+        found.rest(host.first(TABLE).is_some());
+        found
+    }
+
+    /// Returns the section with an index in the section header table.
+    pub(super) fn section(&self, index: u32) -> Option<&LinkedSection<'d>> {
+        let found = self
+            .sections
+            .binary_search_by_key(&index, |section| section.index);
+        self.sections.get(found.ok()?)
     }
 
     /// Adds the images of the table to their sections. `places` has the indices of sections by their addresses.
@@ -108,28 +167,28 @@ impl<'d> LinkedImages<'d> {
         self.problems.extend(wrong);
     }
 
-    /// Reports bytes that are in no image.
-    fn rest(&mut self) {
+    /// Reports sections for a target that have bytes in no image. Without a table, which linkers may remove, nobody can
+    /// list the images.
+    fn rest(&mut self, has_table: bool) {
         for section in &mut self.sections {
-            let name = section.name.to_vec();
-            let content = section.content.clone();
-            if section.images.is_empty() {
-                section.images.push(content);
-                self.problems.push(LinkedImagesProblem::Unlisted { name });
+            let is_empty = section.images.is_empty();
+            if is_empty {
+                section.images.push(section.content.clone());
+            }
+            if !has_table || section.id.is_none() {
                 continue;
             }
-            let mut images: Vec<_> = section.images.iter().collect();
-            images.sort_by_key(|image| image.start);
-            let mut end = content.start;
-            let last = content.end..content.end;
-            for image in images.into_iter().chain([&last]) {
-                let size = image.start.saturating_sub(end);
-                if size > section.padding {
-                    let (name, offset) = (name.clone(), end);
-                    let problem = LinkedImagesProblem::Between { name, offset, size };
-                    self.problems.push(problem);
-                }
-                end = end.max(image.end);
+            let name = section.name.to_vec();
+            let gaps = section.gaps();
+            if is_empty {
+                self.problems.push(LinkedImagesProblem::Unlisted { name });
+            } else if let Some(first) = gaps.first() {
+                let sizes = gaps.iter().map(|gap| gap.end.saturating_sub(gap.start));
+                self.problems.push(LinkedImagesProblem::Between {
+                    name,
+                    offset: first.start,
+                    size: sizes.fold(0, u64::saturating_add),
+                });
             }
         }
     }
@@ -142,7 +201,7 @@ pub(super) enum LinkedImagesProblem {
     Entry { index: u64 },
     /// A section without images in the table.
     Unlisted { name: Vec<u8> },
-    /// Bytes that are in no image.
+    /// Bytes of a section that are in no image: the first one, and their number.
     Between {
         name: Vec<u8>,
         offset: u64,
@@ -155,7 +214,7 @@ impl fmt::Display for LinkedImagesProblem {
         match self {
             Self::Entry { index } => write!(
                 f,
-                "entry {index} of section `{TABLE}` is not in a section of images"
+                "entry {index} of section `{TABLE}` is not in a section that the program loads"
             ),
             Self::Unlisted { name } => write!(
                 f,
@@ -164,7 +223,7 @@ impl fmt::Display for LinkedImagesProblem {
             ),
             Self::Between { name, offset, size } => write!(
                 f,
-                "{size:#x} bytes at offset {offset:#x} in section `{}` are in no image that section `{TABLE}` lists",
+                "section `{TABLE}` lists no image for {size:#x} bytes of section `{}`, the first at offset {offset:#x}",
                 terminal(&name[..])
             ),
         }

@@ -1,5 +1,6 @@
 //! Walks a file: sections, members, containers, and containers in images.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::io::Write as _;
 use std::ops::Range;
@@ -12,7 +13,7 @@ use super::found::{
     InventoryImage, InventoryProblem, MAX_NESTING, OutsideMember, PackedMember, UnsupportedFile,
 };
 use super::identity::Identity;
-use super::linked_images::LinkedImages;
+use super::linked_images::{LinkedImages, LinkedSection, has_linked_images};
 use super::search::search;
 use super::sections::{has_only_fatbins, is_data, is_raw};
 use crate::container::archive::Archive;
@@ -21,7 +22,7 @@ use crate::container::bundled_library::is_bundled_library;
 use crate::container::coff::{CoffError, Listing};
 use crate::container::elf::{Elf, ElfError, FINISHED_SECTION, SHT_LLVM_OFFLOADING};
 use crate::container::large::{self, LARGE_SECTION, usual_name};
-use crate::container::object_bundle::{BUNDLE_SECTION, whole_bundle_sections};
+use crate::container::object_bundle::{BUNDLE_SECTION, BundleSection, whole_bundle_sections};
 use crate::container::{Standing, macho};
 use crate::format::bitcode;
 use crate::format::bundle::Bundle;
@@ -264,6 +265,11 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         let Some(names) = self.noted(names) else {
             return;
         };
+        let mut named = elf.sections().skip(1);
+        let linked = match named.any(|section| names.of(&section).is_ok_and(has_linked_images)) {
+            true => LinkedImages::read(self.data, range.clone()),
+            false => LinkedImages::default(),
+        };
         let mut has_bundle = false;
         for section in elf.sections().skip(1) {
             if section.section_type == elf::SHT_NOBITS.0 {
@@ -273,8 +279,9 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
             let Some(name) = self.noted(name) else {
                 continue;
             };
+            let linked_section = linked.section(section.index);
             if name.starts_with(BUNDLE_SECTION.as_bytes()) {
-                has_bundle = true;
+                has_bundle |= linked_section.is_none();
                 continue;
             }
             let standing = match name {
@@ -282,6 +289,10 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
                 _ if section.allocated() => Standing::Allocated,
                 _ => Standing::Excluded,
             };
+            if let Some(linked_section) = linked_section {
+                self.between_linked_images(linked_section, standing);
+                continue;
+            }
             let is_offloading = section.section_type == SHT_LLVM_OFFLOADING;
             let end = section.offset.saturating_add(section.size);
             let content = section.offset..end.min(range.end);
@@ -307,11 +318,9 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
             }
         }
         if has_bundle {
-            match LinkedImages::read(self.data, range.clone()) {
-                Some(linked) => self.linked_images(linked),
-                None => self.object_bundle(range),
-            }
+            self.object_bundle(range, &linked);
         }
+        self.linked_images(linked);
     }
 
     fn windows(&mut self, range: Range<u64>) {
@@ -349,7 +358,7 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
             }
         }
         if has_bundle {
-            self.object_bundle(range);
+            self.object_bundle(range, &LinkedImages::default());
         }
     }
 
@@ -613,21 +622,45 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         self.entries(container, entries.collect(), Some(self.data));
     }
 
-    fn object_bundle(&mut self, range: Range<u64>) {
+    /// Adds the bundle in an object's sections, but no linked images.
+    fn object_bundle(&mut self, range: Range<u64>, linked: &LinkedImages<'d>) {
         let sections = whole_bundle_sections(self.data, range.clone());
         let Some(sections) = self.noted(sections) else {
             return;
         };
         let container = self.container(ContainerFormat::ObjectBundle, range);
+        let linked = linked.sections.iter();
+        let linked: BTreeSet<_> = linked
+            .map(|section| (section.content.start, section.content.end))
+            .collect();
         let entries = sections.into_iter();
+        let entries = entries.filter(|BundleSection { content, .. }| {
+            !linked.contains(&(content.start, content.end))
+        });
         let entries = entries.map(|section| (section.id, section.content));
         self.entries(container, entries.collect(), Some(self.data));
     }
 
+    /// Adds what is between the images of a section, which may have other data.
+    fn between_linked_images(&mut self, section: &LinkedSection<'d>, standing: Standing) {
+        for gap in section.gaps() {
+            let content = Ok::<_, ElfError>(gap.clone());
+            match self.has_images(gap) {
+                true => self.in_section(section.name, standing, content),
+                false => self.in_data(section.name, standing, content),
+            }
+        }
+    }
+
     fn linked_images(&mut self, linked: LinkedImages<'d>) {
+        for problem in linked.problems {
+            self.problem(problem.into());
+        }
         for section in linked.sections {
+            /// Smallest share of an image in the limit in bytes: the size of its entry in the table.
+            const SMALLEST: u64 = 16;
             // Each image has a copy of the entry ID.
-            let more = section.id.len() as u64;
+            let more = SMALLEST.saturating_add(section.id.unwrap_or_default().len() as u64);
             let sizes = section.images.iter().map(|image| {
                 let size = image.end.saturating_sub(image.start);
                 size.saturating_add(more)
@@ -640,11 +673,18 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
             let mut container = self.container(ContainerFormat::LinkedImages, section.content);
             container.section = Some(section.name.to_vec());
             let images = section.images.into_iter();
-            let images = images.map(|image| (section.id.to_owned(), image));
-            self.entries(container, images.collect(), Some(self.data));
-        }
-        for problem in linked.problems {
-            self.problem(problem.into());
+            if let Some(id) = section.id {
+                let images = images.map(|image| (id.to_owned(), image));
+                self.entries(container, images.collect(), Some(self.data));
+                continue;
+            }
+            for (index, range) in images.enumerate() {
+                let identity = Identity::of(self.data, range.clone());
+                let mut image = image(index, DeviceTarget::default(), identity, range.clone());
+                image.inner = self.inner(self.data, range);
+                container.images.push(image);
+            }
+            self.found.containers.push(container);
         }
     }
 

@@ -1,0 +1,315 @@
+//! `cargo offload inspect` of programs and libraries that Intel's compiler links.
+
+use std::process::Command;
+
+use crate::support::folder::Folder;
+use crate::support::{run, tool};
+
+/// Section, format, kind, form and size of an image.
+type Listed = (String, String, String, String, u64);
+
+/// Images as Intel's compiler links them: those of each target one after the other, and a table of all.
+const LINKED_IMAGES: &str = r#"
+.globl _start
+_start: ret
+.section __CLANG_OFFLOAD_BUNDLE__sycl-spir64, "a"
+.p2align 4
+first: .long 0x07230203, 0x10000, 0, 1, 0
+first_end:
+.p2align 4
+second: .long 0x07230203, 0x10000, 0, 2, 0, 0x20011, 6
+second_end:
+.section __CLANG_OFFLOAD_BUNDLE__sycl-spir64_gen, "a"
+.p2align 4
+third: .ascii "compiled"
+third_end:
+.section .tgtimg, "aw"
+.p2align 4
+.quad first, first_end - first
+.quad third, third_end - third
+.quad second, second_end - second
+.section .note.GNU-stack, "", @progbits
+"#;
+
+/// Links assembly to the file `linked`.
+fn link(folder: &Folder, source: &str, flags: &[&str]) {
+    folder.write("k.s", source);
+    let mut command = folder.command("cc");
+    command
+        .args(["-nostdlib", "k.s", "-o", "linked"])
+        .args(flags);
+    run(&mut command);
+}
+
+fn command(folder: &Folder, arguments: &[&str]) -> Command {
+    let mut command = folder.command(env!("CARGO_BIN_EXE_cargo-offload"));
+    command.arg("offload").args(arguments);
+    command
+}
+
+/// Tells whether a command succeeds, and what it prints to standard error.
+fn said(folder: &Folder, arguments: &[&str]) -> (bool, String) {
+    let output = command(folder, arguments).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    (output.status.success(), text)
+}
+
+/// Lists the images of the file `linked`, whose problems are errors.
+fn listed(folder: &Folder) -> Vec<Listed> {
+    listed_with(folder, &[])
+}
+
+fn listed_with(folder: &Folder, options: &[&str]) -> Vec<Listed> {
+    let arguments = [&["inspect", "--json", "linked"], options].concat();
+    images_in(&run(&mut command(folder, &arguments)))
+}
+
+fn images_in(json: &str) -> Vec<Listed> {
+    let found: serde_json::Value = serde_json::from_str(json).unwrap();
+    let containers = found["files"][0]["containers"].as_array().unwrap();
+    let containers = containers.iter().flat_map(|container| {
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let (section, format) = (text(&container["section"]), text(&container["format"]));
+        let images = container["images"].as_array().unwrap().iter();
+        images.map(move |image| {
+            let size = image["size"].as_u64().unwrap();
+            let (kind, form) = (text(&image["kind"]), text(&image["form"]));
+            (section.clone(), format.clone(), kind, form, size)
+        })
+    });
+    containers.collect()
+}
+
+fn other(section: &str, format: &str, kind: &str, form: &str, size: u64) -> Listed {
+    let [section, format, kind, form] = [section, format, kind, form].map(str::to_owned);
+    (section, format, kind, form, size)
+}
+
+fn image(target: &str, form: &str, size: u64) -> Listed {
+    let section = format!("__CLANG_OFFLOAD_BUNDLE__sycl-{target}");
+    other(&section, "linked images", "sycl", form, size)
+}
+
+fn all() -> [Listed; 3] {
+    [
+        image("spir64", "SPIR-V", 20),
+        image("spir64", "SPIR-V", 28),
+        image("spir64_gen", "unknown", 8),
+    ]
+}
+
+/// Returns the images' file with other text in the place of a part.
+fn changed(part: &str, text: &str) -> String {
+    assert!(LINKED_IMAGES.contains(part), "{part}");
+    LINKED_IMAGES.replace(part, text)
+}
+
+#[test]
+fn lists_each_image_of_linked_sycl_libraries() {
+    let folder = Folder::new();
+    let all = all();
+    // The addresses are relative relocations, packed ones, or words of the file.
+    let packed = ["-pie", "-Wl,-z,pack-relative-relocs"];
+    for flags in [&["-shared"][..], &packed, &["-no-pie"]] {
+        link(&folder, LINKED_IMAGES, flags);
+        assert_eq!(listed(&folder), all, "{flags:?}");
+    }
+    if let Some(lld) = tool("llvm22", &["ld.lld-22"]) {
+        // Its words are 0 before they are relocated.
+        run(folder.command("cc").args(["-c", "k.s", "-o", "k.o"]));
+        run(folder
+            .command(&lld)
+            .args(["-shared", "k.o", "-o", "linked"]));
+        assert_eq!(listed(&folder), all);
+    }
+    run(folder
+        .command(env!("CARGO_BIN_EXE_cargo-offload"))
+        .args(["offload", "extract", "--out", "images", "linked"]));
+    let second = [0x0723_0203_u32, 0x10000, 0, 2, 0, 0x20011, 6].map(u32::to_le_bytes);
+    assert_eq!(folder.read("images/1-spir64--.spv"), second.concat());
+    assert!(said(&folder, &["verify", "--deny=warnings", "linked"]).0);
+    let (is_done, text) = said(
+        &folder,
+        &["prune", "--keep=gfx90a", "linked", "-o", "pruned"],
+    );
+    assert!(!is_done && text.contains("are not pruned"), "{text}");
+}
+
+#[test]
+fn reports_images_that_the_table_does_not_list() {
+    let folder = Folder::new();
+    let fails = |source: &str, expected: &str| {
+        link(&folder, source, &["-shared"]);
+        let (is_done, text) = said(&folder, &["inspect", "linked"]);
+        assert!(!is_done && text.contains(expected), "{text}");
+    };
+    fails(
+        &changed(".quad third, third_end - third\n", ""),
+        "section `.tgtimg` lists no image in section `__CLANG_OFFLOAD_BUNDLE__sycl-spir64_gen`, which may contain several: it is shown as one\n",
+    );
+    fails(
+        &changed(".quad third,", ".quad 0x123456,"),
+        "entry 1 of section `.tgtimg` is not in a section that the program loads\n",
+    );
+    // Two gaps: 0x40 bytes after the first image, and the second image.
+    let gaps = changed("first_end:\n", "first_end:\n.skip 0x40\n");
+    let gaps = gaps.replace("second_end:\n", ".p2align 4\nsecond_end: .long 1\nlast:\n");
+    let gaps = gaps.replace(
+        ".quad second, second_end - second",
+        ".quad second, 4\n.quad second_end, last - second_end",
+    );
+    link(&folder, &gaps, &["-shared"]);
+    let (is_done, text) = said(&folder, &["inspect", "linked"]);
+    let expected = "section `.tgtimg` lists no image for 0x68 bytes of section `__CLANG_OFFLOAD_BUNDLE__sycl-spir64`, the first at offset 0x";
+    assert!(!is_done && text.contains(expected), "{text}");
+    assert_eq!(text.matches("lists no image").count(), 1, "{text}");
+}
+
+/// Old GNU linkers drop the table with `--gc-sections`.
+#[test]
+fn accepts_linked_files_without_the_table() {
+    let folder = Folder::new();
+    link(&folder, &changed(".tgtimg", ".others"), &["-shared"]);
+    let expected = [
+        image("spir64", "SPIR-V", 60),
+        image("spir64_gen", "unknown", 8),
+    ];
+    assert_eq!(listed(&folder), expected);
+}
+
+/// Newer compilers write the images of all targets into one section.
+#[test]
+fn lists_linked_images_in_other_sections() {
+    let folder = Folder::new();
+    let name = "__CLANG_OFFLOAD_BUNDLE__sycl-spir64";
+    let code = |form, size| other("OFFLOAD_DEVICE_CODE", "linked images", "", form, size);
+    let new = LINKED_IMAGES
+        .replace(
+            "__CLANG_OFFLOAD_BUNDLE__sycl-spir64_gen",
+            "OFFLOAD_DEVICE_CODE",
+        )
+        .replace(name, "OFFLOAD_DEVICE_CODE");
+    let expected = [code("SPIR-V", 20), code("unknown", 8), code("SPIR-V", 28)];
+    for flags in [["-shared"], ["-no-pie"]] {
+        link(&folder, &new, &flags);
+        assert_eq!(listed(&folder), expected, "{flags:?}");
+        // The search does not find them again.
+        assert_eq!(listed_with(&folder, &["--search-data"]), expected);
+    }
+    run(&mut command(
+        &folder,
+        &["extract", "--out", "images", "linked"],
+    ));
+    assert!(said(&folder, &["verify", "linked"]).0);
+    let prune = ["prune", "--keep=gfx90a", "linked", "-o", "pruned"];
+    let (is_done, text) = said(&folder, &prune);
+    assert!(!is_done && !folder.root().join("pruned").exists(), "{text}");
+
+    // Objects of both compilers.
+    link(
+        &folder,
+        &changed(
+            "__CLANG_OFFLOAD_BUNDLE__sycl-spir64_gen",
+            "OFFLOAD_DEVICE_CODE",
+        ),
+        &["-shared"],
+    );
+    let expected = [
+        image("spir64", "SPIR-V", 20),
+        image("spir64", "SPIR-V", 28),
+        code("unknown", 8),
+    ];
+    assert_eq!(listed(&folder), expected);
+
+    // The list of offload binaries is in themselves.
+    let two = include_bytes!("../golden/22.1.8/two-images.offload-binary");
+    folder.write("two.bin", two);
+    let section = "__CLANG_OFFLOAD_BUNDLE__sycl-spir64_gen";
+    let start = changed(section, ".llvm.offloading");
+    let start = start.replace(".ascii \"compiled\"", ".incbin \"two.bin\"");
+    link(&folder, &start, &["-shared"]);
+    let found = listed(&folder);
+    let formats: Vec<&str> = found.iter().map(|image| &*image.1).collect();
+    let expected = [
+        "offload binary",
+        "offload binary",
+        "linked images",
+        "linked images",
+    ];
+    assert_eq!(formats, expected);
+}
+
+/// Bundles of objects whose sections are not excluded from the link, and names that are no target's.
+#[test]
+fn lists_linked_images_next_to_bundles_of_objects() {
+    let folder = Folder::new();
+    let bundle = ".section __CLANG_OFFLOAD_BUNDLE__sycl-spir64_fpga, \"\"\n.ascii \"object\"\n";
+    link(&folder, &[LINKED_IMAGES, bundle].concat(), &["-shared"]);
+    let name = "bundle in sections";
+    let mut expected = vec![other("", name, "sycl", "unknown", 6)];
+    expected.extend(all());
+    assert_eq!(listed(&folder), expected);
+
+    let long = format!("__CLANG_OFFLOAD_BUNDLE__{}", "x".repeat(256));
+    for section in [&long, "__CLANG_OFFLOAD_BUNDLE__\\377"] {
+        let odd = format!(".section \"{section}\", \"a\"\n.ascii \"odd\"\n");
+        link(&folder, &[LINKED_IMAGES, &odd].concat(), &["-shared"]);
+        let inspect = ["inspect", "--json", "linked"];
+        let output = command(&folder, &inspect).output().unwrap();
+        let found = images_in(std::str::from_utf8(&output.stdout).unwrap());
+        assert!(found.ends_with(&all()), "{found:?}");
+    }
+}
+
+#[test]
+fn reports_linked_images_outside_the_file() {
+    let folder = Folder::new();
+    let empty = ".section __CLANG_OFFLOAD_BUNDLE__sycl-spir64_fpga, \"aw\", @nobits\n.skip 64\n";
+    link(&folder, &[LINKED_IMAGES, empty].concat(), &["-shared"]);
+    assert_eq!(listed(&folder), all());
+
+    // The size of the section with the images for `spir64` is too large.
+    let mut bytes = folder.read("linked");
+    let word = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let headers = word(&bytes, 0x28) as usize;
+    let mut sizes = (headers + 0x20..bytes.len()).step_by(0x40);
+    let size = sizes.find(|at| word(&bytes, *at) == 60).unwrap();
+    bytes[size + 4] = 1;
+    folder.write("linked", bytes);
+    let (is_done, text) = said(&folder, &["inspect", "linked"]);
+    assert!(
+        !is_done && text.contains("with size 0x10000003c runs past the end"),
+        "{text}"
+    );
+    assert!(!text.contains("which may contain several"), "{text}");
+}
+
+#[test]
+fn reports_problems_of_linked_images_that_overlap() {
+    let folder = Folder::new();
+    let many = changed(
+        ".quad third,",
+        ".rept 200\n.quad first, 0x4000\n.endr\n.quad 0x123456,",
+    );
+    let many = many.replace("second_end:\n", "second_end:\n.skip 0x8000\n");
+    link(&folder, &many, &["-shared"]);
+    let (is_done, text) = said(&folder, &["inspect", "linked"]);
+    assert!(
+        !is_done && text.contains("images overlap too often"),
+        "{text}"
+    );
+    assert!(text.contains("entry 201 of section `.tgtimg`"), "{text}");
+}
+
+#[test]
+fn lists_empty_images_at_the_end_of_their_section() {
+    let folder = Folder::new();
+    let empty = changed(
+        ".quad third, third_end - third\n",
+        ".quad third, third_end - third\n.quad third_end, 0\n",
+    );
+    link(&folder, &empty, &["-shared"]);
+    let mut expected = all().to_vec();
+    expected.push(image("spir64_gen", "empty", 0));
+    assert_eq!(listed(&folder), expected);
+}
