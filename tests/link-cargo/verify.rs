@@ -594,7 +594,7 @@ fn accepts_relocatable_device_code_without_kernels() {
     for file in ["k.o", "k.fatbin"] {
         assert_eq!(codes(&folder, file), [""; 0], "{file}");
     }
-    // PTX does not tell.
+    // Of PTX in a file, only the options in the fat binary tell; `verify` does not read them.
     assert_eq!(codes(&folder, "ptx.fatbin"), ["OFF301"]);
     // Linked, no kernel can use the function.
     let linked = ["-gencode=arch=compute_80,code=sm_80", "-fatbin", "k.cu"];

@@ -178,8 +178,7 @@ codes! {
      compiled without its kernels, for example because a macro was not defined. If other images of the file define \
      kernels for its target, only an image whose own container has kernels for another target is reported: nvcc adds an \
      image without kernels to each program. NVIDIA's relocatable cubins need no kernels, nor does PTX in \
-     `__nv_relfatbin`, its section of objects. PTX elsewhere is reported, because it does not say whether it is \
-     relocatable.",
+     `__nv_relfatbin`, its section of objects. PTX elsewhere is reported, relocatable or not.",
     "List the kernels of the other targets with `cargo offload inspect --kernels`.";
 
     Unlinked "OFF302" Error,
