@@ -50,7 +50,7 @@ struct { int count; struct image *images; int *entries, *entries_end; } descript
 const CALLS_BOTH: &str =
     "int images(void), large(void); int main(void) { return images() | large(); }\n";
 
-/// As in libtorch_cuda.so of PyTorch 2.15.
+/// Prunes what libtorch_cuda.so of PyTorch 2.15 has: code that uses fat binaries in large data by their addresses.
 #[test]
 fn leaves_large_data_that_code_uses_by_its_address() {
     if !cfg!(target_arch = "x86_64") {
@@ -258,7 +258,7 @@ fn cuts_pages_of_segments_with_a_larger_alignment() {
     }
 }
 
-/// As with GNU ld before 2.31, if a cut of pages of 4 KiB needs a program header for which there is no room.
+/// A cut of pages of 4 KiB may need a program header for which there is no room, as in libraries of GNU ld before 2.31.
 #[test]
 fn cuts_larger_pages_if_there_is_no_room_for_a_program_header() {
     if !cfg!(target_arch = "x86_64") {

@@ -208,7 +208,7 @@ fn images(report: &str, golden: &Golden) -> usize {
     report.lines().filter(line).count()
 }
 
-/// Whether the host link, which is printed, has the file. Under LLVM's name the linker is in quotes.
+/// Tells whether the host link, which is printed, has the file. Under LLVM's name the linker is in quotes.
 fn is_passed_on(said: &str, name: &str) -> bool {
     let mut lines = said.lines();
     let link = lines.find(|line| line.starts_with("ld ") || line.starts_with(" \"ld\" "));

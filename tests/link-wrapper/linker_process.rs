@@ -25,7 +25,7 @@ fn wait_for(what: &str, mut ready: impl FnMut() -> bool) {
     }
 }
 
-/// Whether the linker has written its process ID.
+/// Tells whether the linker has written its process ID.
 fn is_started(project: &Project) -> bool {
     fs::read_to_string(project.path("child")).is_ok_and(|id| id.ends_with('\n'))
 }

@@ -16,7 +16,7 @@ use support::{run, tool};
 pub(super) struct ReleaseFolder {
     folder: Folder,
     pub(super) release: u32,
-    /// Where the release's programs are.
+    /// Folder with the release's programs.
     pub(super) bin: PathBuf,
 }
 

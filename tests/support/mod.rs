@@ -90,7 +90,7 @@ pub fn skip(word: &str, what: &str) {
     missing(word, what, required.iter().any(|required| required == word));
 }
 
-/// Whether CUDA's toolkit in a folder has headers; if not, this does as [`skip`].
+/// Tells whether CUDA's toolkit in a folder has headers; if not, this does as [`skip`].
 pub fn has_cuda_headers(root: &Path) -> bool {
     let is_there = root.join("include/cuda_runtime.h").is_file();
     if !is_there {

@@ -18,7 +18,7 @@ pub fn put(folder: &Folder, body: &str) {
     folder.write("bin/ld.lld", "");
 }
 
-/// What a device linker would make: an ELF file of the machine, with a processor's flags (LLVM's AMDGPUUsage).
+/// Makes what a device linker would make: an ELF file of the machine, with a processor's flags (LLVM's AMDGPUUsage).
 pub fn amd_image(flags: u32) -> Vec<u8> {
     let mut image = OBJECT.to_vec();
     image[0x12] = 224;

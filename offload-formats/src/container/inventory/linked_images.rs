@@ -23,7 +23,7 @@ const ENTRY_SIZE: u64 = 16;
 const LONGEST_NAME: usize = 256;
 
 /// Tells whether a file with a section of this name may have linked images.
-pub(super) fn has_linked_images(name: &[u8]) -> bool {
+fn has_linked_images(name: &[u8]) -> bool {
     name == TABLE.as_bytes() || name.starts_with(BUNDLE_SECTION.as_bytes())
 }
 
@@ -98,9 +98,21 @@ pub(super) struct LinkedImages<'d> {
 }
 
 impl<'d> LinkedImages<'d> {
+    /// Reads a file whose sections have these names.
+    pub(super) fn among<R: ReadAt<'d>>(
+        mut names: impl Iterator<Item = &'d [u8]>,
+        data: R,
+        range: Range<u64>,
+    ) -> Self {
+        match names.any(has_linked_images) {
+            true => Self::read(data, range),
+            false => Self::default(),
+        }
+    }
+
     /// Reads a file. The result is empty if it is not a linked file with such sections in memory. A section for a target
     /// whose images the table does not list counts as one image.
-    pub(super) fn read<R: ReadAt<'d>>(data: R, range: Range<u64>) -> Self {
+    fn read<R: ReadAt<'d>>(data: R, range: Range<u64>) -> Self {
         let mut found = Self::default();
         let Some(host) = HostFile::read_for(data, range, TABLE) else {
             return found;
@@ -167,8 +179,8 @@ impl<'d> LinkedImages<'d> {
         self.problems.extend(wrong);
     }
 
-    /// Reports sections for a target that have bytes in no image. Without a table, which linkers may remove, nobody can
-    /// list the images.
+    /// Reports sections for a target that have bytes in no image. A linker may have removed the table: then there is nothing
+    /// to compare with.
     fn rest(&mut self, has_table: bool) {
         for section in &mut self.sections {
             let is_empty = section.images.is_empty();

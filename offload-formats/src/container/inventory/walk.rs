@@ -1,6 +1,5 @@
 //! Walks a file: sections, members, containers, and containers in images.
 
-use std::collections::BTreeSet;
 use std::error::Error;
 use std::io::Write as _;
 use std::ops::Range;
@@ -13,7 +12,7 @@ use super::found::{
     InventoryImage, InventoryProblem, MAX_NESTING, OutsideMember, PackedMember, UnsupportedFile,
 };
 use super::identity::Identity;
-use super::linked_images::{LinkedImages, LinkedSection, has_linked_images};
+use super::linked_images::LinkedImages;
 use super::search::search;
 use super::sections::{has_only_fatbins, is_data, is_raw};
 use crate::container::archive::Archive;
@@ -22,7 +21,7 @@ use crate::container::bundled_library::is_bundled_library;
 use crate::container::coff::{CoffError, Listing};
 use crate::container::elf::{Elf, ElfError, FINISHED_SECTION, SHT_LLVM_OFFLOADING};
 use crate::container::large::{self, LARGE_SECTION, usual_name};
-use crate::container::object_bundle::{BUNDLE_SECTION, BundleSection, whole_bundle_sections};
+use crate::container::object_bundle::BUNDLE_SECTION;
 use crate::container::{Standing, macho};
 use crate::format::bitcode;
 use crate::format::bundle::Bundle;
@@ -34,6 +33,8 @@ use crate::format::fatbin::{self, FatbinReadError};
 use crate::format::magic::Magic;
 use crate::format::offload_binary::{self, InflateError, OffloadBinary};
 use crate::format::zip::{ZipFile, ZipMethod};
+
+mod linked;
 
 /// Largest depth of archives in archives.
 const MAX_ARCHIVES: usize = 16;
@@ -265,11 +266,9 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         let Some(names) = self.noted(names) else {
             return;
         };
-        let mut named = elf.sections().skip(1);
-        let linked = match named.any(|section| names.of(&section).is_ok_and(has_linked_images)) {
-            true => LinkedImages::read(self.data, range.clone()),
-            false => LinkedImages::default(),
-        };
+        let sections = elf.sections().skip(1);
+        let named = sections.filter_map(|section| names.of(&section).ok());
+        let linked = LinkedImages::among(named, self.data, range.clone());
         let mut has_bundle = false;
         for section in elf.sections().skip(1) {
             if section.section_type == elf::SHT_NOBITS.0 {
@@ -620,72 +619,6 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         let container = self.container(ContainerFormat::TextBundle, range);
         let entries = entries.into_iter().map(|entry| (entry.id, entry.text));
         self.entries(container, entries.collect(), Some(self.data));
-    }
-
-    /// Adds the bundle in an object's sections, but no linked images.
-    fn object_bundle(&mut self, range: Range<u64>, linked: &LinkedImages<'d>) {
-        let sections = whole_bundle_sections(self.data, range.clone());
-        let Some(sections) = self.noted(sections) else {
-            return;
-        };
-        let container = self.container(ContainerFormat::ObjectBundle, range);
-        let linked = linked.sections.iter();
-        let linked: BTreeSet<_> = linked
-            .map(|section| (section.content.start, section.content.end))
-            .collect();
-        let entries = sections.into_iter();
-        let entries = entries.filter(|BundleSection { content, .. }| {
-            !linked.contains(&(content.start, content.end))
-        });
-        let entries = entries.map(|section| (section.id, section.content));
-        self.entries(container, entries.collect(), Some(self.data));
-    }
-
-    /// Adds what is between the images of a section, which may have other data.
-    fn between_linked_images(&mut self, section: &LinkedSection<'d>, standing: Standing) {
-        for gap in section.gaps() {
-            let content = Ok::<_, ElfError>(gap.clone());
-            match self.has_images(gap) {
-                true => self.in_section(section.name, standing, content),
-                false => self.in_data(section.name, standing, content),
-            }
-        }
-    }
-
-    fn linked_images(&mut self, linked: LinkedImages<'d>) {
-        for problem in linked.problems {
-            self.problem(problem.into());
-        }
-        for section in linked.sections {
-            /// Smallest share of an image in the limit in bytes: the size of its entry in the table.
-            const SMALLEST: u64 = 16;
-            // Each image has a copy of the entry ID.
-            let more = SMALLEST.saturating_add(section.id.unwrap_or_default().len() as u64);
-            let sizes = section.images.iter().map(|image| {
-                let size = image.end.saturating_sub(image.start);
-                size.saturating_add(more)
-            });
-            let size = sizes.fold(0, u64::saturating_add);
-            let Some(left) = self.left.checked_sub(size) else {
-                return self.problem("images overlap too often".into());
-            };
-            self.left = left;
-            let mut container = self.container(ContainerFormat::LinkedImages, section.content);
-            container.section = Some(section.name.to_vec());
-            let images = section.images.into_iter();
-            if let Some(id) = section.id {
-                let images = images.map(|image| (id.to_owned(), image));
-                self.entries(container, images.collect(), Some(self.data));
-                continue;
-            }
-            for (index, range) in images.enumerate() {
-                let identity = Identity::of(self.data, range.clone());
-                let mut image = image(index, DeviceTarget::default(), identity, range.clone());
-                image.inner = self.inner(self.data, range);
-                container.images.push(image);
-            }
-            self.found.containers.push(container);
-        }
     }
 
     /// Adds a container with a bundle's entries, whose images are in `data`, or else in bytes that were not unpacked.
