@@ -4,7 +4,6 @@
 use libfuzzer_sys::fuzz_target;
 use offload_formats::container::bundled::{Unpacking, entries};
 use offload_formats::container::bundles::find;
-use offload_formats::format::unpacked::Scratch;
 
 fuzz_target!(|data: &[u8]| {
     let size = data.len() as u64;
