@@ -42,7 +42,9 @@ fn main() {
         folder: folder.root(),
         memory: memory.root(),
         stand_ins: folder.path("stand-ins"),
+        reader: folder.path("reader"),
     };
+    bench.make_reader();
     stand_ins::make(&bench.stand_ins);
     symlink(OURS, bench.folder.join("clang-linker-wrapper")).expect("a link");
     let plain = bench.objects(Code::Host, 400);
@@ -71,11 +73,33 @@ fn main() {
     }
 }
 
+/// Opens each object of a linker's command line, reads its start, closes it, and becomes the linker. A wrapper that looks at
+/// its inputs cannot do less.
+const READER: &str = r#"
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  static char start[4096];
+  for (int i = 2; i < argc; i++) {
+    const char *extension = strrchr(argv[i], '.');
+    if (!extension || strcmp(extension, ".o")) continue;
+    int in = open(argv[i], O_RDONLY | O_CLOEXEC);
+    if (in < 0 || pread(in, start, sizeof start, 0) < 0) return 1;
+    close(in);
+  }
+  execv(argv[1], argv + 1);
+  return 1;
+}
+"#;
+
 struct Bench<'a> {
     folder: &'a Path,
     /// For what the tools write.
     memory: &'a Path,
     stand_ins: PathBuf,
+    /// [`READER`].
+    reader: PathBuf,
 }
 
 /// What a source is written in.
@@ -143,10 +167,26 @@ impl Bench<'_> {
         for (name, flags) in [("ld.bfd", &[][..]), ("ld.lld 22", &["-fuse-ld=lld"])] {
             let link = self.link_line(inputs, flags);
             let mut rows = vec![self.row(name, &link)];
+            if inputs
+                .iter()
+                .all(|input| input.extension() == Some("o".as_ref()))
+            {
+                let reader = self.reader.display().to_string();
+                let read = [&[reader], &link[..]].concat();
+                rows.push(self.row("reads each object in C", &read));
+            }
             rows.extend(self.wrapped(LLVM, &link));
             print(&format!("{title}, {name}"), measure(&rows, rounds));
         }
         self.own_part(title, inputs, &[], rounds);
+    }
+
+    fn make_reader(&self) {
+        let source = self.reader.with_extension("c");
+        fs::write(&source, READER).expect("a source");
+        let mut clang = Command::new(CLANG);
+        let paths = [&self.reader, &source];
+        run(clang.args(["-O2", "-static", "-o"]).args(paths));
     }
 
     fn device(&self, title: &str, inputs: &[PathBuf], wanted: &[String], rounds: usize) {
