@@ -457,6 +457,48 @@ fn packs_the_images_of_cpus_as_llvm_does() {
     }
 }
 
+#[test]
+fn packs_the_images_of_override_image_as_llvm_does() {
+    let targets = [
+        &["--target=amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-nogpulib"][..],
+        &["--target=x86_64-linux-gnu"],
+        &["--target=aarch64-linux-gnu"],
+        &["--target=riscv64-linux-gnu"],
+        &["--target=s390x-linux-gnu"],
+        &["--target=i386-linux-gnu"],
+    ];
+    for release in crate::support::share([19, 22], 1, 2) {
+        let Some(project) = Project::new(release) else {
+            return;
+        };
+        project.write("device.c", "int device(void) { return 1; }\n");
+        run(project
+            .llvm("clang")
+            .args(["-c", "device.c", "-o", "host.o"]));
+        let theirs = project.bin.join("clang-linker-wrapper");
+        let ours = project.path("bin/clang-linker-wrapper");
+        for target in targets {
+            let compile = ["-c", "device.c", "-o", "device.o"];
+            run(project.llvm("clang").args(target).args(compile));
+            let programs = [&theirs, &ours].map(|tool| {
+                let image = "--override-image=openmp=device.o";
+                let line = [
+                    "--linker-path=/usr/bin/ld",
+                    "-shared",
+                    image,
+                    "host.o",
+                    "-o",
+                    "out",
+                ];
+                run(project.command(tool).args(line));
+                fs::read(project.path("out")).unwrap()
+            });
+            let [theirs, ours] = programs.each_ref().map(|program| offload_binary(program));
+            assert!(theirs == ours, "{release} {target:?}");
+        }
+    }
+}
+
 /// A CUDA tree that is not Debian's nor the tests': by CUDA_PATH, else that of `nvlink`.
 fn cuda() -> Option<PathBuf> {
     let given = std::env::var_os("CUDA_PATH").map(PathBuf::from);

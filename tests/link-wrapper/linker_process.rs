@@ -255,6 +255,21 @@ fn writes_what_took_how_long() {
         events.iter().any(|event| event["name"] == "Host link"),
         "{json}"
     );
+    // As LLVM's: on standard output, and beside the output.
+    let traced = |value: &str| {
+        let mut link = project.command(env!("CARGO_BIN_EXE_offload-link"));
+        link.args(["plain.o", "-o", "plain"]);
+        let link = link.arg(format!("--wrapper-time-trace={value}")).output();
+        let link = link.unwrap();
+        assert!(link.status.success(), "{link:?}");
+        text(&link.stdout)
+    };
+    let printed = traced("-");
+    assert_eq!(traced(""), "");
+    for json in [printed, project.read("plain.time-trace")] {
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert!(json["traceEvents"].is_array(), "{json}");
+    }
     let nowhere = project
         .clang(&["plain.o", "-Wl,--wrapper-time-trace=no/trace"])
         .output()

@@ -1,5 +1,6 @@
 //! Containers of linked images, one for each kind.
 
+use std::iter;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -14,8 +15,9 @@ use crate::linker_wrapper::error::LinkError;
 #[derive(Clone, Debug)]
 pub(crate) struct Product {
     pub triple: String,
-    /// Processor for the device linker; may be empty.
-    pub processor: String,
+    /// Processor for the device linker; may be empty. `None` if the file of `--override-image` names none: its offload binary
+    /// has no key `arch`, as LLVM's.
+    pub processor: Option<String>,
     pub kinds: Vec<OffloadKind>,
     pub image_kind: ImageKind,
     /// Size of the image in bytes; 0 in a dry run.
@@ -50,13 +52,21 @@ pub(crate) struct Packed {
     pub image: Range<u64>,
 }
 
+impl Product {
+    /// Returns the processor; empty if it is not known.
+    pub(crate) fn processor(&self) -> &str {
+        self.processor.as_deref().unwrap_or_default()
+    }
+}
+
 impl Packed {
     /// Packs an image into an offload binary like LLVM 22. Its pieces copy the product's file as `input`.
     pub(crate) fn new(product: &Product, input: usize) -> Result<Self, LinkError> {
-        let Product {
-            triple, processor, ..
-        } = product;
-        let strings = [("triple", triple.as_str()), ("arch", processor.as_str())];
+        let triple = product.triple.as_str();
+        let processor = product.processor.iter();
+        let strings =
+            iter::once(("triple", triple)).chain(processor.map(|name| ("arch", name.as_str())));
+        let strings: Vec<_> = strings.collect();
         let packed = BinaryImage {
             image_kind: product.image_kind,
             offload_kind: OffloadKind::OPENMP,

@@ -4,6 +4,8 @@
 //! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>, the format of
 //! LLVM's own traces.
 
+use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -11,6 +13,7 @@ use serde::Serialize;
 
 use crate::json;
 use crate::linker_wrapper::error::LinkError;
+use crate::linker_wrapper::line::arguments::Arguments;
 use crate::linker_wrapper::line::options::LinkerOptions;
 use crate::linker_wrapper::report::fates::write_beside;
 
@@ -81,16 +84,30 @@ impl Trace {
         }
     }
 
-    /// Writes all finished phases to the file of the option, if it was given.
+    /// Writes all finished phases to the file of the option, if it was given: to standard output for `-`, beside the output for
+    /// an empty name.
     ///
     /// # Errors
     ///
     /// Fails if the file cannot be written.
-    pub(crate) fn write(&self, options: &LinkerOptions) -> Result<(), LinkError> {
-        let Some(path) = &options.time_trace else {
+    pub(crate) fn write(&self, arguments: &Arguments) -> Result<(), LinkError> {
+        let Some(path) = &arguments.options.time_trace else {
             return Ok(());
         };
-        write_beside(path, self.to_json().as_bytes())
+        let json = self.to_json();
+        if path == Path::new("-") {
+            let written = io::stdout().write_all(json.as_bytes());
+            return written.map_err(|source| {
+                LinkError::io("cannot write to standard output".to_owned(), source)
+            });
+        }
+        let mut beside = arguments.output_path().into_os_string();
+        beside.push(".time-trace");
+        let path = match path.as_os_str().is_empty() {
+            true => Path::new(&beside),
+            false => path,
+        };
+        write_beside(path, json.as_bytes())
     }
 
     fn to_json(&self) -> String {

@@ -66,7 +66,7 @@ impl Link<'_> {
             .clone()
             .or_else(|| variable("OFFLOAD_LINK_REPORT"));
         let delivered = request.map_or(Ok(()), |request| report.deliver(&request));
-        let traced = self.trace.write(options);
+        let traced = self.trace.write(&self.arguments);
         let code = result?;
         delivered?;
         traced?;
@@ -108,7 +108,7 @@ impl Link<'_> {
             }
             products.push(Product {
                 triple: link.group.triple.clone(),
-                processor: rules.packed_processor(&link.group.processor).to_owned(),
+                processor: Some(rules.packed_processor(&link.group.processor).to_owned()),
                 kinds: link.group.kinds.clone(),
                 image_kind: link.kind,
                 size: self.size(&file)?,
@@ -138,7 +138,7 @@ impl Link<'_> {
                     LinkError::io(format!("cannot read `{}`", path.display()), source)
                 })?;
                 if cubin::is_ignored_by_libomptarget(&image, 0, &[release]) {
-                    targets.push(product.processor.as_str());
+                    targets.push(product.processor());
                 }
             }
         }

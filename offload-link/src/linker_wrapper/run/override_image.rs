@@ -13,12 +13,17 @@ use crate::files::Reading;
 use crate::linker_wrapper::error::{LinkError, Problem};
 use crate::linker_wrapper::plan::containers::Product;
 
-/// `e_machine` of linked images, with the corresponding triple.
-const MACHINES: [(u16, &str); 4] = [
-    (elf::EM_X86_64.0, "x86_64"),
-    (elf::EM_AARCH64.0, "aarch64"),
-    (elf::EM_AMDGPU.0, "amdgcn"),
-    (elf::EM_CUDA.0, "nvptx64"),
+/// `e_machine` of linked images, with the triple in offload binaries: LLVM's, but for cubins, of which LLVM 22 takes the system
+/// from the number that AMD's files have for another.
+const MACHINES: [(u16, &str); 8] = [
+    (elf::EM_AMDGPU.0, "amdgcn-amd-amdhsa"),
+    (elf::EM_CUDA.0, "nvptx64-nvidia-cuda"),
+    (elf::EM_X86_64.0, "x86_64--"),
+    (elf::EM_AARCH64.0, "aarch64--"),
+    (elf::EM_RISCV.0, "riscv64--"),
+    (elf::EM_PPC64.0, "powerpc64le--"),
+    (elf::EM_S390.0, "s390x--"),
+    (elf::EM_386.0, "i386--"),
 ];
 
 /// Reads the images that `values` name. Only an ELF file shows its target, in its header.
@@ -41,7 +46,7 @@ pub(crate) fn products(values: &[OsString]) -> Result<Vec<Product>, LinkError> {
         let known = MACHINES.iter().find(|(machine, _)| *machine == elf.machine);
         Ok(Product {
             triple: known.map_or("unknown", |(_, triple)| triple).to_owned(),
-            processor: processor_of(elf.machine, elf.flags, elf.abi_version).unwrap_or_default(),
+            processor: processor_of(elf.machine, elf.flags, elf.abi_version),
             kinds: vec![kind],
             image_kind: ImageKind::OBJECT,
             size,

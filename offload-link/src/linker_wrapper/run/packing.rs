@@ -132,7 +132,7 @@ impl Packing<'_> {
             let read = read.collect::<Result<Vec<_>, _>>();
             let read = read.map_err(|problem| problem.to_string())?;
             let cubins = images.iter().zip(&read).map(|(image, data)| FatbinImage {
-                processor: &image.processor,
+                processor: image.processor(),
                 image: data,
             });
             let cubins: Vec<_> = cubins.collect();
@@ -157,7 +157,7 @@ impl Packing<'_> {
         let output = self.file(Runtime::Cuda);
         let named: Vec<(&str, &Path)> = images
             .iter()
-            .map(|image| (image.processor.as_str(), image.file.as_path()))
+            .map(|image| (image.processor(), image.file.as_path()))
             .collect();
         let release = match self.rules {
             Rules::Ours => LlvmRelease::default(),
@@ -304,7 +304,7 @@ impl Packing<'_> {
             Rules::Ours => "hipv4",
             Rules::Llvm(_) => "hip",
         };
-        hip_bundle::entry_id(kind, &image.processor)
+        hip_bundle::entry_id(kind, image.processor())
     }
 
     fn sycl(&self, images: &[&Product], products: &[Product]) -> Result<Vec<Piece>, LinkError> {
@@ -325,8 +325,9 @@ impl Packing<'_> {
                 let data = data.map_err(|problem| failed(problem.to_string()))?;
                 if Magic::at(&data, 0..image.size) != Magic::OffloadBinary {
                     return Err(failed(format!(
-                        "the device link for {} did not make an offload binary",
-                        target(&image.triple, &image.processor)
+                        "the image for {} in `{}` is no offload binary",
+                        target(&image.triple, image.processor()),
+                        image.file.display()
                     )));
                 }
             }

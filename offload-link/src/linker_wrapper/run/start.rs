@@ -197,7 +197,7 @@ impl HostLink<'_> {
         let phase = self.trace.phase("Host link", &command);
         let status = host_linker::run(&command, quoting, &files)?;
         drop(phase);
-        self.trace.write(&arguments.options)?;
+        self.trace.write(arguments)?;
         let code = host_linker::code(status);
         if code == 0 && self.may_load_unseen_files() {
             unseen::check(arguments, &self.inputs, &HostEntries::default(), self.tool)?;
