@@ -79,14 +79,16 @@ fn compiles_for_all_processors_that_clang_and_ptxas_know() {
         "sm_75\nsm_86\nsm_100\nrelease 13.5",
     );
     program(&package, "cuda/bin/nvlink", "");
+    let help = "\n--gpu-name <name>\n    'sm_75','sm_86','sm_100'.\n\n--help";
+    program(&package, "cuda/bin/ptxas", help);
     script.env("OFFLOAD_COMPILER", "nvcc");
     let plan = script.output().unwrap();
     let plan = String::from_utf8(plan.stderr).unwrap();
-    assert!(plan.contains("sm_75") && plan.contains("sm_100"), "{plan}");
-    assert!(
-        plan.contains("compute_100") && !plan.contains("sm_86"),
-        "{plan}"
-    );
+    for target in ["sm_75", "sm_100", "compute_100"] {
+        let folder = format!("/offload/kernels/{target}/");
+        assert!(plan.contains(&folder), "{plan}");
+    }
+    assert!(!plan.contains("sm_86"), "{plan}");
     // None can be asked.
     script.env("CUDA_PATH", "").env("PATH", "");
     let error = package.fails(&mut script);

@@ -107,26 +107,81 @@ fn takes_the_newest_ptx_for_images() {
     );
 }
 
+/// CUDA 13 begins with `sm_75`. Nothing is started for what is left out, and no later build asks again.
 #[test]
-fn says_which_cuda_knows_a_processor() {
+fn leaves_out_processors_that_cuda_does_not_know() {
     let kernel = "extern \"C\" __global__ void scale(int *x) { *x = 1; }\n";
-    let keys = format!("{CUDA}targets = [\"sm_60\"]\n");
-    let (Some(package), Some(cuda)) = (package("cu", &keys, kernel), cuda()) else {
+    let (Some(package), Some(cuda)) = (package("cu", "", kernel), cuda()) else {
         return;
     };
-    let hint = "\nhint: each release of CUDA has its processors: CUDA 13 begins with sm_75";
-    for compiler in ["", "compiler = \"nvcc\"\n"] {
-        let own = match compiler {
-            "" => keys.clone(),
-            _ => keys.replace("flags = [\"-nogpulib\", \"-nogpuinc\"]\n", compiler),
+    let ptxas = cuda.join("bin/ptxas");
+    let counted = "#!/bin/sh\necho \"$@\" >> 'LOG'\nexec 'PTXAS' \"$@\"\n"
+        .replace("LOG", &package.at("questions").display().to_string())
+        .replace("PTXAS", &ptxas.display().to_string());
+    package.put("cuda/bin/ptxas", &counted);
+    let of_nvcc = "language = \"cuda\"\nsources = [\"kernels/own.cu\"]\ncompiler = \"nvcc\"\n";
+    package.put("kernels/own.cu", kernel);
+    let with_host = format!("{of_nvcc}host = true\n");
+    for (keys, ptxas) in [
+        (CUDA.replace('*', "k"), package.at("cuda/bin/ptxas")),
+        (of_nvcc.to_owned(), ptxas.clone()),
+        (with_host, ptxas),
+    ] {
+        let is_nvcc = keys.contains("nvcc");
+        package.declare(&format!("{keys}targets = [\"sm_60\", \"sm_80\"]\n"));
+        let script = || {
+            let mut script = package.script();
+            script.env("CUDA_PATH", ptxas.ancestors().nth(2).unwrap());
+            if is_nvcc {
+                script.env_remove("OFFLOAD_COMPILER");
+            }
+            script
         };
-        package.declare(&own);
-        let mut script = package.script();
-        if !compiler.is_empty() {
-            script.env_remove("OFFLOAD_COMPILER");
+        let hint = "\nhint: each release of CUDA has its processors: CUDA 13 begins with sm_75, and new processors need a newer one; \
+            CUDA_PATH names another toolkit, and `targets` lists the processors\n";
+        let reason = format!("unknown to `{}` [OFF602]{hint}", ptxas.display());
+        let root = format!("{}/", package.folder.root().display());
+        let reason = reason.replace(&root, "");
+        let error = package.fails(&mut script());
+        assert_eq!(
+            error,
+            format!(
+                "module `kernels`: no image for `sm_60`: {reason}hint: OFFLOAD_TARGETS=sm_80 builds the other targets; \
+                 OFFLOAD_MISSING=skip leaves out the targets that cannot be built"
+            )
+        );
+        let skip = || text(&script().env("OFFLOAD_MISSING", "skip").output().unwrap());
+        let told = skip();
+        let warning = "cargo::warning=module `kernels`: no image for `sm_60`: unknown to `";
+        assert!(told.contains(warning), "{told}");
+        assert!(
+            told.contains("cargo::rustc-cfg=offload_target_sm_80\n")
+                && !told.contains("rustc-cfg=offload_target_sm_60"),
+            "{told}"
+        );
+        // Cargo does not run the script again for this.
+        let watched = format!("cargo::rerun-if-changed={}\n", ptxas.display());
+        assert!(
+            told.contains(&watched) && !told.contains("looks-again"),
+            "{told}"
+        );
+        let questions = || fs::read_to_string(package.at("questions")).unwrap();
+        let starts = (package.starts(), questions());
+        assert_eq!(skip(), told);
+        assert_eq!((package.starts(), questions()), starts);
+        let stub = [("OFFLOAD_MISSING", "stub"), ("OFFLOAD_TARGETS", "sm_60")];
+        let told = text(&script().envs(stub).output().unwrap());
+        let note = "cargo::warning=note: the module is built without device code: ";
+        assert!(told.contains(note), "{told}");
+        // The driver reads what clang writes.
+        let mut script = script();
+        let ptx = script.env("OFFLOAD_TARGETS", "compute_60");
+        match is_nvcc {
+            true => assert!(package.fails(ptx).contains("unknown to `"), "{keys}"),
+            false => {
+                text(&ptx.output().unwrap());
+            }
         }
-        let error = package.fails(script.env("CUDA_PATH", &cuda));
-        assert!(error.contains(hint), "{error}");
     }
 }
 

@@ -262,6 +262,37 @@ fn says_which_images_libomptarget_does_not_load() {
     }
 }
 
+/// CUDA 13 begins with `sm_75`.
+#[test]
+fn says_which_processors_cuda_does_not_know() {
+    let Some(nvcc) = support::tool("cuda", &["nvcc"]) else {
+        return;
+    };
+    let folder = folder(&[
+        (
+            "Cargo.toml",
+            "[package]\nname = \"pack\"\nversion = \"0.1.0\"\n[package.metadata.offload]\n\
+             language = \"cuda\"\nsources = [\"k.cu\"]\ntargets = [\"sm_70\", \"sm_80\"]\nmissing = \"skip\"\n",
+        ),
+        ("src/lib.rs", ""),
+        ("k.cu", ""),
+    ]);
+    let clang = support::tool("llvm22", &["clang"]);
+    for compiler in [Some(nvcc.clone()), clang].into_iter().flatten() {
+        let mut doctor = cargo_offload(folder.path(), &["doctor"]);
+        doctor
+            .env("OFFLOAD_COMPILER", &compiler)
+            .env("CUDA_PATH", nvcc.ancestors().nth(2).unwrap());
+        let text = said(&doctor.output().unwrap(), 0);
+        let unknown = format!(
+            "\n    fails   sm_70\n            unknown to `{}` [OFF602]\n            hint: each release of CUDA has its processors: ",
+            nvcc.with_file_name("ptxas").display()
+        );
+        assert!(text.contains(&unknown), "{text}");
+        assert!(text.contains("\n    builds  sm_80  by "), "{text}");
+    }
+}
+
 #[test]
 fn says_which_kernels_need_device_libraries_that_are_missing() {
     let tools = [
@@ -359,8 +390,22 @@ fn lists_targets_by_processor_and_by_product() {
         assert!(compilers.contains(&"clang 22".into()), "{compilers:?}");
     }
     if support::tool("cuda", &["ptxas", "nvcc"]).is_some() {
-        let compilers = targets[2]["compilers"].as_array().unwrap();
-        assert!(compilers.contains(&"nvcc".into()), "{compilers:?}");
+        // nvcc's own list has no suffixes.
+        for target in &targets[2..] {
+            let compilers = target["compilers"].as_array().unwrap();
+            assert!(compilers.contains(&"nvcc".into()), "{compilers:?}");
+        }
+        // CUDA 13 begins with `sm_75`.
+        let text = said(
+            &cargo_offload(here.path(), &["targets", "sm_70"])
+                .output()
+                .unwrap(),
+            0,
+        );
+        if support::tool("llvm22", &["clang"]).is_some() {
+            assert!(text.starts_with("sm_70  Volta  clang 22 (PTX)"), "{text}");
+        }
+        assert!(!text.contains("nvcc"), "{text}");
     }
     let output = cargo_offload(here.path(), &["targets", "gfx90b"])
         .output()

@@ -169,10 +169,8 @@ const FOR_HIP: &[(&str, &str)] = &[
 ];
 
 /// The hint for a processor that this release of CUDA does not know.
-const OTHER_CUDA: &str = "each release of CUDA has its processors: CUDA 13 begins with sm_75, and new processors need a newer one; CUDA_PATH \
+pub(crate) const OTHER_CUDA: &str = "each release of CUDA has its processors: CUDA 13 begins with sm_75, and new processors need a newer one; CUDA_PATH \
     names another toolkit, and `targets` lists the processors";
-pub(crate) const UNKNOWN_TO_PTXAS: (&str, &str) =
-    ("is not defined for option 'gpu-name'", OTHER_CUDA);
 
 /// The hint for code that LLVM compiles to a call of a function that GPUs lack: its back end stops with a stack dump.
 pub(crate) const UNSUPPORTED_CALL: (&str, &str) = (

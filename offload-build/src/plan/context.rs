@@ -2,6 +2,7 @@
 
 use crate::inputs::libraries::Libraries;
 use crate::out_dir::module_folder;
+use crate::plan::compile_hints::OTHER_CUDA;
 use crate::plan::{code_options, compile_hints};
 use crate::steps::image_library::ImageLibrary;
 use crate::steps::kernel_headers;
@@ -13,6 +14,7 @@ use offload_build_core::compile::host::{self, HostRegistration};
 use offload_build_core::declare::family::Family;
 use offload_build_core::declare::language::{ImageSources, Language};
 use offload_build_core::declare::module::{Flags, Module, Target};
+use offload_build_core::declare::skipped::Skipped;
 use offload_build_core::files;
 use offload_build_core::installed::compilers::Compiler;
 use offload_build_core::installed::device_libraries::DeviceLibraries;
@@ -56,6 +58,8 @@ pub(crate) struct Context<'a> {
     pub(crate) libraries: &'a Libraries,
     /// Programs and files of device links, by target (`Target::written`).
     pub(crate) device_tools: &'a [(String, DeviceTools)],
+    /// The targets that NVIDIA's tools do not know (`Target::written`), each with the `ptxas` that says so.
+    pub(crate) unknown_to_ptxas: &'a [(String, PathBuf)],
     /// True if lld is beside clang, for the join of a foreign host's objects.
     pub(crate) has_lld: bool,
     /// The vendors' device libraries, by target (`Target::written`).
@@ -105,6 +109,15 @@ impl Context<'_> {
             *byte = digest;
         }
         u64::from_le_bytes(number)
+    }
+
+    /// Returns why there is no image for `target` if NVIDIA's tools do not know it.
+    pub(crate) fn unknown_to_ptxas(&self, module: &Module, target: &Target) -> Option<Skipped> {
+        let mut unknown = self.unknown_to_ptxas.iter();
+        let (_, ptxas) = unknown.find(|(written, _)| *written == target.written)?;
+        let ptxas = ptxas.display();
+        let reason = format!("unknown to `{ptxas}` [OFF602]\nhint: {OTHER_CUDA}");
+        Some(Skipped::unlinked(module, target, &reason))
     }
 
     pub(crate) fn compile(

@@ -137,9 +137,12 @@ impl Context<'_> {
         if let Some(reason) = foreign(target, self.host) {
             return Some(Skipped::useless(module, target, reason));
         }
-        if let Some(without) = &self.compiler.without_clang {
-            let problem = without.problem(target)?;
+        let without = self.compiler.without_clang.as_ref();
+        if let Some(problem) = without.and_then(|without| without.problem(target)) {
             return Some(Skipped::missing(module, target, problem));
+        }
+        if let Some(unknown) = self.unknown_to_ptxas(module, target) {
+            return Some(unknown);
         }
         if !target.is_ptx {
             return None;

@@ -5,7 +5,7 @@ use crate::generate::SourceName;
 use crate::plan::code_options::CodeOptions;
 use crate::plan::compile_hints::{
     ASM_WITHOUT_OPERANDS, ATOMIC_OF_OLD_PTX, FENCE_OF_THREAD, LAUNCH_HINT, PARAMETER_SPACE,
-    PTX_VERSION, RUNTIME_HINT, SHARED_TABLES, UNKNOWN_TO_PTXAS, UNSUPPORTED_CALL, own_hint,
+    PTX_VERSION, RUNTIME_HINT, SHARED_TABLES, UNSUPPORTED_CALL, own_hint,
 };
 use crate::plan::context::Context;
 use crate::steps::task::finish::Finish;
@@ -293,17 +293,11 @@ impl Context<'_> {
                     SHARED_TABLES[2],
                     PTX_VERSION,
                     PARAMETER_SPACE,
-                    UNKNOWN_TO_PTXAS,
                     UNSUPPORTED_CALL,
                     ATOMIC_OF_OLD_PTX,
                     FENCE_OF_THREAD,
                 ],
-                _ => &[
-                    UNKNOWN_TO_PTXAS,
-                    UNSUPPORTED_CALL,
-                    ATOMIC_OF_OLD_PTX,
-                    FENCE_OF_THREAD,
-                ],
+                _ => &[UNSUPPORTED_CALL, ATOMIC_OF_OLD_PTX, FENCE_OF_THREAD],
             },
             redeclared: "",
         }

@@ -30,7 +30,7 @@ const HOST_RUNTIME_HINT: &str = "kernels that launch kernels need CUDA's device 
 
 /// Plans a module, which has an image for each of its targets.
 pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<Target>), Error> {
-    let (module, skipped) = &without_joined_ptx(module)?;
+    let (module, skipped) = &possible(module, context)?;
     let host = check(module, context)?;
     let folder = context.folder(module);
     let (compiles, objects) = compiles(module, context);
@@ -100,25 +100,28 @@ pub(crate) fn plan(module: &Module, context: &Context<'_>) -> Result<(Plan, Vec<
     Ok((Plan { stages, skipped }, module.targets.clone()))
 }
 
-/// Returns the module without the targets for PTX if the sources are linked to one image, and these targets.
-fn without_joined_ptx(module: &Module) -> Result<(Module, Vec<Skipped>), Error> {
-    let mut module = module.clone();
-    if module.images == ImageSources::OfSource {
-        return Ok((module, Vec::new()));
-    }
-    let targets = std::mem::take(&mut module.targets);
-    let (ptx, images): (Vec<Target>, Vec<Target>) =
-        targets.into_iter().partition(|target| target.is_ptx);
+/// Returns the module without the targets that nvcc does not know, nor those for PTX if the sources are linked to one image, and these
+/// targets.
+fn possible(module: &Module, context: &Context<'_>) -> Result<(Module, Vec<Skipped>), Error> {
     let reason = "`nvcc` does not link PTX: leave it out of `targets`, as nvcc's own device link does, set `rdc = false`, or remove \
         `compiler` to use clang, which links PTX [OFF500]";
-    let skipped = ptx
-        .iter()
-        .map(|target| Skipped::missing(&module, target, reason));
-    let skipped: Vec<Skipped> = skipped.collect();
-    if images.is_empty() {
-        return Err(skipped::nothing_left(&module, &skipped));
+    let is_joined = module.images == ImageSources::OfModule;
+    let joined_ptx = |target: &Target| {
+        (is_joined && target.is_ptx).then(|| Skipped::missing(module, target, reason))
+    };
+    let (mut targets, mut skipped) = (Vec::new(), Vec::new());
+    for target in &module.targets {
+        let unknown = context.unknown_to_ptxas(module, target);
+        match unknown.or_else(|| joined_ptx(target)) {
+            Some(without) => skipped.push(without),
+            None => targets.push(target.clone()),
+        }
     }
-    module.targets = images;
+    if targets.is_empty() {
+        return Err(skipped::nothing_left(module, &skipped));
+    }
+    let mut module = module.clone();
+    module.targets = targets;
     Ok((module, skipped))
 }
 

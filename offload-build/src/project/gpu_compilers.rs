@@ -2,9 +2,9 @@
 
 use offload_build_core::environment::Environment;
 use offload_build_core::error::Error;
-use offload_build_core::installed::all_processors;
 use offload_build_core::installed::answers::Answers;
 use offload_build_core::installed::compilers::{nvcc, processors};
+use offload_build_core::installed::cuda;
 use offload_build_core::installed::llvm::Llvm;
 use offload_build_core::process::command::Command;
 use offload_formats::names::Triple;
@@ -35,22 +35,24 @@ pub fn gpu_compilers(variables: BTreeMap<OsString, OsString>) -> Result<Vec<GpuC
     let out = PathBuf::from(environment.required("OUT_DIR")?);
     let answers = Answers::below(&out, "");
     let search = environment.search();
-    let ask = |command: Command| answers.to(&command).unwrap_or_default();
-    let ptxas = search.cuda_program("ptxas").ok();
-    let ptxas = ptxas.map(|ptxas| {
-        let help = ask(Command::new(ptxas).arg("--help"));
-        nvidia_names(all_processors::gpu_names(&help))
-    });
+    let assembled = |ptxas: PathBuf| cuda::processors(&ptxas, &answers).unwrap_or_default();
+    let ptxas = search.cuda_program("ptxas").ok().map(assembled);
     let clangs = search.clangs().into_iter();
     let mut found: Vec<GpuCompiler> = clangs
         .map(|llvm| clang(&llvm, ptxas.as_ref(), &answers))
         .collect();
     if let Some(path) = nvcc::program("nvcc", &search) {
-        let codes = ask(Command::new(&path).arg("--list-gpu-code"));
+        // Its own list lacks processors with a suffix: `sm_90a`.
+        let codes = || {
+            let question = Command::new(&path).arg("--list-gpu-code");
+            cuda::names(&answers.to(&question).unwrap_or_default())
+        };
+        let processors = nvcc::ptxas(&path).map(assembled);
+        let processors = processors.unwrap_or_else(codes);
         found.push(GpuCompiler {
             name: "nvcc".to_owned(),
             path,
-            processors: nvidia_names(&codes),
+            processors,
             ptx_only: BTreeSet::new(),
         });
     }
@@ -75,29 +77,5 @@ fn clang(llvm: &Llvm, ptxas: Option<&BTreeSet<String>>, answers: &Answers) -> Gp
         path: llvm.clang.clone(),
         ptx_only: nvidia.difference(&images).cloned().collect(),
         processors: images,
-    }
-}
-
-/// Parses the names in an answer: `sm_90a`, between blanks, commas or quotes.
-fn nvidia_names(answer: &str) -> BTreeSet<String> {
-    let words = answer.split(|char: char| !char.is_ascii_alphanumeric() && char != '_');
-    let is_name = |word: &&str| {
-        let number = word.strip_prefix("sm_");
-        number.is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
-    };
-    words.filter(is_name).map(str::to_owned).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_names_in_any_quotes() {
-        // ptxas 13.5 and nvcc 13.5, shortened.
-        let ptxas = "\t'compute_90','sm_90','sm_90a','sm_100f'. Default: sm_XY\n";
-        let names: Vec<String> = nvidia_names(ptxas).into_iter().collect();
-        assert_eq!(names, ["sm_100f", "sm_90", "sm_90a"]);
-        assert_eq!(nvidia_names("sm_75\nsm_80\n").len(), 2);
     }
 }

@@ -153,6 +153,7 @@ pub(crate) fn prepare(
         deferred: machine.registration == Registrar::LastLink,
         libraries: &libraries,
         device_tools: &machine.device_tools,
+        unknown_to_ptxas: &machine.unknown_to_ptxas,
         has_lld: machine.has_lld,
         device_libraries: &machine.device_libraries,
         sdk_libraries: &machine.sdk_libraries,

@@ -10,8 +10,10 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::installed::answers::Answers;
 use crate::installed::compilers::nvcc;
+use crate::installed::cuda;
 use crate::process::command::Command;
 use crate::process::search::Search;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const ALL: &str = "all";
@@ -67,17 +69,18 @@ fn supported(settings: &Settings, environment: &Environment) -> Result<Vec<u32>,
     let mut asked = Vec::new();
     if Family::of(Path::new(declared)) == Family::Nvcc {
         if let Some(nvcc) = nvcc::program(declared, &search) {
-            asked.push(processors(&ask(Command::new(nvcc).arg("--list-gpu-code"))?));
+            let codes = ask(Command::new(nvcc).arg("--list-gpu-code"))?;
+            asked.push(numbers(&cuda::names(&codes)));
         }
     } else if let Some(clang) = clang(declared, &search) {
         let question = Command::new(clang)
             .args(["--no-default-config", "--target=nvptx64-nvidia-cuda"])
             .args(["-nogpulib", "-print-supported-cpus"]);
-        asked.push(processors(&ask(question)?));
+        asked.push(numbers(&cuda::names(&ask(question)?)));
         // It makes the images of PTX that clang writes.
         if let Ok(ptxas) = search.cuda_program("ptxas") {
-            let help = ask(Command::new(ptxas).arg("--help"))?;
-            asked.push(processors(gpu_names(&help)));
+            let known = cuda::processors(&ptxas, &answers).map_err(Error::new)?;
+            asked.push(numbers(&known));
         }
     }
     let mut common = asked.pop().unwrap_or_default();
@@ -98,20 +101,13 @@ fn clang(declared: &str, search: &Search) -> Option<PathBuf> {
     }
 }
 
-/// Returns the part of ptxas' help that lists the values of `--gpu-name`; other options name processors that it no longer supports.
-pub fn gpu_names(help: &str) -> &str {
-    let start = help.find("\n--gpu-name").map_or(0, |start| start + 1);
-    let names = &help[start..];
-    names.find("\n--").map_or(names, |end| &names[..end])
-}
-
-/// Parses the numbers of processors without a suffix in an answer: `sm_80`, between blanks or in quotes.
-fn processors(answer: &str) -> Vec<u32> {
-    let words = answer.split(|char: char| char.is_whitespace() || char == '\'');
-    let numbers = words.filter_map(|word| word.strip_prefix("sm_")?.parse().ok());
+/// Returns the numbers of the processors without a suffix, sorted.
+fn numbers(names: &BTreeSet<String>) -> Vec<u32> {
+    let numbers = names
+        .iter()
+        .filter_map(|name| name.strip_prefix("sm_")?.parse().ok());
     let mut numbers: Vec<u32> = numbers.collect();
     numbers.sort_unstable();
-    numbers.dedup();
     numbers
 }
 
@@ -121,8 +117,9 @@ mod tests {
 
     #[test]
     fn chooses_as_cmake_does() {
-        // nvcc 13.5, shortened; clang 22 and ptxas write them otherwise.
-        let nvcc = processors("sm_75\nsm_80\nsm_86\nsm_90\nsm_100\nsm_121\nsm_120\n");
+        // nvcc 13.5, shortened; clang 22 and ptxas also name those with a suffix.
+        let names = "sm_75\nsm_80\nsm_86\nsm_90\nsm_90a\nsm_100\nsm_121\nsm_121f\nsm_120\n";
+        let nvcc = numbers(&cuda::names(names));
         assert_eq!(
             chosen(&nvcc, ALL_MAJOR),
             ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120", "compute_120"]
@@ -130,13 +127,6 @@ mod tests {
         let all = chosen(&nvcc, ALL);
         assert_eq!(all.len(), 8);
         assert_eq!(all[6..], ["sm_121", "compute_121"]);
-        let clang = processors("\tsm_80\n\tsm_90\n\tsm_90a\n");
-        // ptxas 13.5, shortened.
-        let help = "--def-load-cache\n  'sm_70' and above\n--gpu-name <gpu name>  (-arch)\n  PTX for .target sm_XY\n  Allowed \
-            values for this option:  'compute_80','sm_80','sm_90','sm_90a'\n--help\n  'sm_60'\n";
-        let ptxas = processors(gpu_names(help));
-        assert_eq!(clang, [80, 90]);
-        assert_eq!(ptxas, clang);
         assert_eq!(chosen(&[], ALL), [""; 0]);
     }
 }

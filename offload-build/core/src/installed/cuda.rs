@@ -1,4 +1,37 @@
-//! Releases of CUDA's programs, and the PTX that they know.
+//! Releases of CUDA's programs, and the processors and the PTX that they know.
+
+use crate::installed::answers::Answers;
+use crate::process::command::{Command, CommandError};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Returns the processors for which a `ptxas` makes images.
+///
+/// # Errors
+///
+/// If it does not answer.
+pub fn processors(ptxas: &Path, answers: &Answers) -> Result<BTreeSet<String>, CommandError> {
+    let help = answers.to(&Command::new(ptxas).arg("--help"))?;
+    Ok(names(gpu_names(&help)))
+}
+
+/// Returns the part of ptxas' help that lists the values of `--gpu-name`; other options name processors that it no longer supports.
+fn gpu_names(help: &str) -> &str {
+    let start = help.find("\n--gpu-name").map_or(0, |start| start + 1);
+    let names = &help[start..];
+    names.find("\n--").map_or(names, |end| &names[..end])
+}
+
+/// Parses the processors in an answer: `sm_90a`, between blanks, commas or quotes.
+#[must_use]
+pub fn names(answer: &str) -> BTreeSet<String> {
+    let words = answer.split(|char: char| !char.is_ascii_alphanumeric() && char != '_');
+    let is_name = |word: &&str| {
+        let number = word.strip_prefix("sm_");
+        number.is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
+    };
+    words.filter(is_name).map(str::to_owned).collect()
+}
 
 /// Returns the release in a line that nvcc and ptxas say to `--version`: `Cuda compilation tools, release 13.5, V13.5.37`.
 #[must_use]
@@ -32,6 +65,18 @@ pub(super) fn newest_ptx(clang: u32, cuda: (u32, u32)) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reads_processors_in_any_quotes() {
+        // ptxas 13.5, nvcc 13.5 and clang 22, shortened.
+        let help = "--def-load-cache\n  'sm_70' and above\n--gpu-name <gpu name>  (-arch)\n  PTX for .target sm_XY\n  Allowed \
+            values for this option:  'compute_90','lto_90','sm_100f','sm_90',\n  'sm_90a'. Default value:  'sm_75'.\n--help\n  'sm_60'\n";
+        let ptxas: Vec<String> = names(gpu_names(help)).into_iter().collect();
+        assert_eq!(ptxas, ["sm_100f", "sm_75", "sm_90", "sm_90a"]);
+        assert_eq!(names("sm_75\nsm_80\n").len(), 2);
+        assert_eq!(names("\tsm_80\n\tsm_90a\n").len(), 2);
+        assert!(names(gpu_names("")).is_empty());
+    }
 
     #[test]
     fn knows_the_newest_ptx_of_clang_and_cuda() {

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::files;
 use crate::installed::answers::Answers;
 use crate::installed::compilers::{Compiler, nvcc};
+use crate::installed::cuda;
 use crate::installed::device_libraries::{self, DeviceLibraries};
 use crate::installed::device_tools::{DeviceTools, LinkTarget};
 use crate::installed::host::Host;
@@ -35,6 +36,8 @@ pub struct Machine {
     pub answers: Answers,
     /// Programs and files of device links, by target (`Target::written`).
     pub device_tools: Vec<(String, DeviceTools)>,
+    /// The targets that NVIDIA's tools do not know (`Target::written`), each with the `ptxas` that says so.
+    pub unknown_to_ptxas: Vec<(String, PathBuf)>,
     /// True if lld is beside clang.
     pub has_lld: bool,
     /// The vendors' device libraries, by target (`Target::written`).
@@ -100,6 +103,7 @@ impl Machine {
             device_libraries: device_libraries::find(module, llvm, environment, &search, &answers),
             sdk_libraries: device_libraries::linked_to_sources(module, &compiler, &answers),
             device_tools: device_tools(module, &compiler, &answers),
+            unknown_to_ptxas: unknown_to_ptxas(module, &compiler, &answers),
             has_lld: llvm.is_some_and(|llvm| llvm.sibling("ld.lld").is_ok()),
             without_critical_lock: without_critical_lock(module, &compiler),
             cuda_device_runtime: match (compiler.family, &compiler.sdk) {
@@ -145,6 +149,31 @@ fn device_tools(
     let targets = module.targets.iter();
     targets
         .map(|target| (target.written.clone(), tools(target)))
+        .collect()
+}
+
+/// Returns the targets that NVIDIA's tools do not know, each with the `ptxas` that says so. One that lists no processors says nothing.
+fn unknown_to_ptxas(
+    module: &Module,
+    compiler: &Compiler,
+    answers: &Answers,
+) -> Vec<(String, PathBuf)> {
+    let is_nvcc = compiler.family == Family::Nvcc;
+    // PTX that clang writes is for the driver.
+    let is_read_here = |target: &&Target| target.triple.is_nvptx() && (is_nvcc || !target.is_ptx);
+    let targets: Vec<&Target> = module.targets.iter().filter(is_read_here).collect();
+    let ptxas = || match is_nvcc {
+        true => nvcc::ptxas(&compiler.program),
+        false => compiler.search.cuda_program("ptxas").ok(),
+    };
+    let Some(ptxas) = (!targets.is_empty()).then(ptxas).flatten() else {
+        return Vec::new();
+    };
+    let known = cuda::processors(&ptxas, answers).unwrap_or_default();
+    let is_unknown = |target: &&Target| !known.is_empty() && !known.contains(target.id.processor());
+    let unknown = targets.into_iter().filter(is_unknown);
+    unknown
+        .map(|target| (target.written.clone(), ptxas.clone()))
         .collect()
 }
 

@@ -136,17 +136,13 @@ fn print(targets: &[ListedTarget], out: &mut impl Write) -> std::io::Result<()> 
         (Align::Left, FAINT),
     ]);
     for target in targets {
-        let mut compilers = target.compilers.join(", ");
-        if !target.ptx_compilers.is_empty() {
-            let ptx = format!("{} (PTX)", target.ptx_compilers.join(", "));
-            compilers = match compilers.as_str() {
-                "" => ptx,
-                images => format!("{images}, {ptx}"),
-            };
-        }
-        if compilers.is_empty() {
-            "no compiler".clone_into(&mut compilers);
-        }
+        let ptx = target.ptx_compilers.iter();
+        let ptx = ptx.map(|compiler| format!("{compiler} (PTX)"));
+        let compilers: Vec<String> = target.compilers.iter().cloned().chain(ptx).collect();
+        let compilers = match compilers.as_slice() {
+            [] => "no compiler".to_owned(),
+            compilers => compilers.join(", "),
+        };
         table.push([
             target.target.to_owned(),
             target.architecture.unwrap_or_default().to_owned(),

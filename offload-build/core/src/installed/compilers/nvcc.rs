@@ -53,8 +53,7 @@ pub fn find(
         )));
     };
     check_added_flags(module, environment)?;
-    let real = real_path(&program).unwrap_or_else(|| program.clone());
-    let root = real.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
+    let (real, root) = place(&program);
     let is_elf = matches!(host.objects(), Ok(HostFormat::Elf(_)));
     let is_other = host.is_cross && module.has_host_code && is_elf;
     let other = is_other.then_some(host);
@@ -78,6 +77,20 @@ pub fn find(
         sdk: Some(root),
         ..Compiler::alone(program, Family::Nvcc, search, version)
     })
+}
+
+/// Returns the file of an nvcc, and the root of its toolkit.
+fn place(program: &Path) -> (PathBuf, PathBuf) {
+    let real = real_path(program).unwrap_or_else(|| program.to_owned());
+    let root = real.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
+    (real, root)
+}
+
+/// Returns the `ptxas` that an nvcc starts; nothing if it is a script or link of another folder.
+#[must_use]
+pub fn ptxas(program: &Path) -> Option<PathBuf> {
+    let (_, root) = place(program);
+    parts(&root).find(|part| part.file_stem().is_some_and(|stem| stem == "ptxas"))
 }
 
 /// Programs that nvcc starts; Debian's nvcc is a script that starts another one.
