@@ -225,7 +225,8 @@ fn says_which_package_has_a_header_of_cuda_libraries() {
     assert!(error.contains(hint), "{error}");
     package.put("kernels/k.cu", "#include <cublas_v2.h>\n");
     let hint = "\nhint: this header is part of a library of CUDA: install it with the toolkit's installer, or add the folder \
-        `include` of its wheel from PyPI (such as `nvidia-cublas`, for CUDA 12 `nvidia-cublas-cu12`) to `include`\n";
+        `include` of its wheel from PyPI (`nvidia-cublas`, `nvidia-cufft`, `nvidia-curand`, `nvidia-cusolver`, `nvidia-cusparse`; for \
+        CUDA 12 with `-cu12`) to `include`\n";
     let error = package.fails(&mut script);
     assert!(
         error.contains("cublas_v2.h: No such file") && error.contains(hint),
@@ -453,6 +454,47 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
     let error = package.fails(&mut script);
     let hint = "\nhint: clang compiles this module, so `flags` are its options: for those of nvcc set `compiler = \"nvcc\"`\n";
     assert!(error.contains(hint), "{error}");
+    // What the manifest says has no effect here.
+    let note = "\nnote: OFFLOAD_COMPILER replaces the key `compiler`: unset it, or name the compiler there";
+    assert!(error.ends_with(note), "{error}");
+    let clang = script
+        .get_envs()
+        .find(|(name, _)| *name == "OFFLOAD_COMPILER");
+    let clang = clang.and_then(|(_, path)| path).unwrap().display();
+    let keys = format!("{CUDA}compiler = \"{clang}\"\nflags = [\"--expt-relaxed-constexpr\"]\n");
+    package.declare(&keys);
+    let error = package.fails(script.env_remove("OFFLOAD_COMPILER"));
+    assert!(error.contains(hint) && !error.contains("note: "), "{error}");
+}
+
+#[test]
+fn says_which_folders_of_headers_do_not_exist() {
+    let source = "#include \"own.h\"\nextern \"C\" __global__ void k(float *x) { *x = 1; }\n";
+    let keys = |folders: &str| format!("{CUDA}include = [{folders}]\n");
+    let Some((package, mut script)) = package(source, &keys("\"inlcude\", \"include\"")) else {
+        return;
+    };
+    package.put("include/other.h", "");
+    let folder = package.folder.root().display();
+    let clang = support::tool("llvm22", &["clang"]).unwrap();
+    for compiler in [clang, package.at("cuda/bin/nvcc")] {
+        script.env("OFFLOAD_COMPILER", compiler);
+        package.declare(&keys("\"inlcude\", \"include\""));
+        let error = package.fails(&mut script);
+        let note = "\nnote: `include` names folders that do not exist: `inlcude`";
+        assert!(error.ends_with(note), "{error}");
+        package.declare(&keys("\"$ROOT/include\""));
+        let error = package.fails(&mut script);
+        let note = "\nnote: `include` names folders that do not exist: `$ROOT/include`\n\
+            hint: a variable is `${NAME}` in a manifest, not `$NAME`";
+        assert!(error.ends_with(note), "{folder}: {error}");
+        package.declare(&keys("\"include\""));
+        let error = package.fails(&mut script);
+        assert!(
+            error.contains("own.h") && !error.contains("note: "),
+            "{error}"
+        );
+    }
 }
 
 /// As CUTLASS's collectives do, without which code behind them has errors of its own.

@@ -45,9 +45,14 @@ pub(crate) const RUNTIME_HINT: &str = "kernels that launch kernels need CUDA's d
 const CCCL: &str = "this header is part of CCCL, which some installations of CUDA lack: install it with the toolkit's \
     installer, or copy the headers of PyPI's `nvidia-cuda-cccl` (CUDA 12: `nvidia-cuda-cccl-cu12`) to the toolkit's `include`";
 
+/// The hint for a name of CUB or Thrust that nvcc does not find.
+const OLDER_CCCL: &str = "CCCL 3, which is part of CUDA 13, removed names of CUB and Thrust, such as `cub::TransformInputIterator` \
+    (`thrust::transform_iterator` replaces it): use others, or CUDA 12, which CUDA_PATH names; or include the header that declares the name";
+
 /// The hint for a header of a library that CUDA's toolkit contains and its single parts lack.
 const CUDA_LIBRARY: &str = "this header is part of a library of CUDA: install it with the toolkit's installer, or add the folder \
-    `include` of its wheel from PyPI (such as `nvidia-cublas`, for CUDA 12 `nvidia-cublas-cu12`) to `include`";
+    `include` of its wheel from PyPI (`nvidia-cublas`, `nvidia-cufft`, `nvidia-curand`, `nvidia-cusolver`, `nvidia-cusparse`; for CUDA 12 \
+    with `-cu12`) to `include`";
 
 /// The hint for a header of CUDA's toolkit that has a package of its own.
 const CUDA_PART: &str = "this header is a part of CUDA's toolkit that some installations lack: install it with the toolkit's installer \
@@ -283,6 +288,9 @@ const FOR_CUDA: &[(&str, &str)] = &[
     ),
     // nvcc takes a parameter's type for an error, too, if another type of the function is undefined.
     ("\" is undefined", ""),
+    ("namespace \"cub\" has no member", OLDER_CCCL),
+    ("namespace \"thrust\" has no member", OLDER_CCCL),
+    ("\" has no member", ""),
     ("type name is not allowed", TEMPLATE_IN_CALLS),
 ];
 
@@ -325,5 +333,27 @@ mod tests {
         }
         let message = "/p/k.hip:1:10: fatal error: 'hipblas/hipblas.h' file not found\n";
         assert_eq!(hint(FOR_HIP, message), ROCM_LIBRARY);
+    }
+
+    /// Messages of nvcc 13.5: the second ones follow from the first ones.
+    #[test]
+    fn says_that_cccl_removed_a_name_and_nothing_of_other_namespaces() {
+        let second = "/p/k.cu(2): error: type name is not allowed\n";
+        for (first, expected) in [
+            (
+                "namespace \"cub\" has no member \"TransformInputIterator\"",
+                OLDER_CCCL,
+            ),
+            (
+                "namespace \"thrust\" has no member class \"unary_function\"",
+                OLDER_CCCL,
+            ),
+            ("namespace \"n\" has no member \"q\"", ""),
+            ("class \"n::S\" has no member \"z\"", ""),
+            ("type name is not allowed", TEMPLATE_IN_CALLS),
+        ] {
+            let message = format!("/p/k.cu(2): error: {first}\n{second}");
+            assert_eq!(hint(FOR_CUDA, &message), expected, "{first}");
+        }
     }
 }

@@ -53,6 +53,18 @@ impl Prepared {
             Some(hint) => error.with_line(format_args!("hint: {hint}")),
             None => error,
         };
+        let replaced = module.compiler_variable();
+        let replaced = replaced.filter(|_| error.to_string().contains("set `compiler = "));
+        let error = match replaced {
+            Some(variable) => error.with_line(format_args!(
+                "note: {variable} replaces the key `compiler`: unset it, or name the compiler there"
+            )),
+            None => error,
+        };
+        let error = match missing_folders(module, &error.to_string()) {
+            Some(folders) => error.with_line(folders),
+            None => error,
+        };
         let compiles_for_gpus = !matches!(module.language, Language::OpenMp | Language::Prebuilt);
         let machine = self.machine.as_ref().filter(|_| compiles_for_gpus);
         let explain = |machine: &Machine| machine.compiler.explain(module, &machine.answers);
@@ -71,6 +83,28 @@ fn missing_header(error: &str) -> Option<&'static str> {
         true => Some("C++"),
         false => Some("C"),
     }
+}
+
+/// Returns a note about folders of `include` that do not exist, if a compiler did not find a header: compilers ignore them.
+fn missing_folders(module: &Module, error: &str) -> Option<String> {
+    // Words of clang and GCC.
+    let of_gcc = ["fatal error: ", ": No such file or directory"];
+    let lacks_header =
+        error.contains("' file not found") || of_gcc.iter().all(|words| error.contains(words));
+    let folders = module.include.iter().filter(|folder| !folder.is_dir());
+    let folders = folders.map(|folder| format!("`{}`", folder.display()));
+    let folders: Vec<String> = folders.collect();
+    if !lacks_header || folders.is_empty() {
+        return None;
+    }
+    let folders = folders.join(", ");
+    let hint = match folders.contains('$') {
+        true => "\nhint: a variable is `${NAME}` in a manifest, not `$NAME`",
+        false => "",
+    };
+    Some(format!(
+        "note: `include` names folders that do not exist: {folders}{hint}"
+    ))
 }
 
 /// Returns what to do if clang did not find the vendor's device libraries.

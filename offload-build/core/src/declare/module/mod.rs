@@ -145,19 +145,25 @@ impl Module {
                 false => Error::new(text),
             };
         }
-        // Other places are `Cargo.toml:7:1` and `Build::compiler`.
-        match origin.contains(':') {
-            true => error,
-            false => error.with_line(format_args!("note: {origin} names this compiler")),
+        match self.compiler_variable() {
+            Some(variable) => error.with_line(format_args!("note: {variable} names this compiler")),
+            None => error,
         }
     }
 
     /// Says how to let the build choose the compiler.
     pub fn without_compiler(&self) -> String {
-        match &self.compiler_origin {
-            Some(variable) if !variable.contains(':') => format!("unset {variable}"),
-            _ => "remove `compiler`".to_owned(),
+        match self.compiler_variable() {
+            Some(variable) => format!("unset {variable}"),
+            None => "remove `compiler`".to_owned(),
         }
+    }
+
+    /// Returns the variable that names the compiler in place of the key.
+    pub fn compiler_variable(&self) -> Option<&str> {
+        // Other places are `Cargo.toml:7:1` and `Build::compiler`.
+        let origin = self.compiler_origin.as_deref();
+        origin.filter(|origin| !origin.contains(':'))
     }
 
     /// Returns the end of a hint about missing tools: how to build without them, unless the build does.
