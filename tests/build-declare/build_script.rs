@@ -896,7 +896,12 @@ fn prints_the_plan_instead_of_building() {
     assert_eq!(package.starts(), 1);
     assert!(!package.has_library());
     let folder = package.at("new/plans");
-    package.fails(package.script().env("OFFLOAD_DRY_RUN", &folder));
+    let error = package.fails(package.script().env("OFFLOAD_DRY_RUN", &folder));
+    assert_eq!(
+        error,
+        "OFFLOAD_DRY_RUN is set: the plan was written to `new/plans/pack 1.2.3`, and nothing was built"
+    );
+    assert!(folder.join("pack 1.2.3").is_file());
     assert_eq!(fs::read_dir(folder).unwrap().count(), 1);
 }
 

@@ -540,14 +540,23 @@ fn says_what_nvcc_does_not_do() {
          does, set `rdc = false`, or remove `compiler` to use clang, which links PTX\n\
          hint: OFFLOAD_TARGETS=sm_90 builds the other targets; OFFLOAD_MISSING=skip leaves out the targets that cannot be built"
     );
-    for flags in [
-        "-gencode=arch=compute_90,code=sm_90",
-        "--gpu-code\", \"sm_90",
+    let of_gencode = "\nhint: `code=sm_80` is `\"sm_80\"` in `targets`, an image; `code=compute_80` is `\"compute_80\"`, PTX for newer GPUs";
+    for (flags, hint) in [
+        ("-gencode=arch=compute_90,code=sm_90", of_gencode),
+        ("-gencode\", \"arch=compute_90,code=sm_90", of_gencode),
+        ("--generate-code=arch=compute_90,code=sm_90", of_gencode),
+        (
+            "--generate-code\", \"arch=compute_90,code=sm_90",
+            of_gencode,
+        ),
+        ("--gpu-code\", \"sm_90", ""),
     ] {
         let name = flags.split(['=', '"']).next().unwrap();
         assert_eq!(
             fails(&format!("{KEYS}{TARGETS}flags = [\"{flags}\"]\n")),
-            format!("Cargo.toml:9:1: `{name}` in `flags` names a processor: `targets` does that")
+            format!(
+                "Cargo.toml:9:1: `{name}` in `flags` names a processor: `targets` does that{hint}"
+            )
         );
     }
     assert_eq!(
@@ -559,7 +568,9 @@ fn says_what_nvcc_does_not_do() {
         fails(&format!(
             "{KEYS}{TARGETS}[package.metadata.offload.target.\"sm_90\"]\nflags = [\"-gencode\", \"arch=compute_80,code=sm_80\"]\n"
         )),
-        "Cargo.toml:10:1: `-gencode` in `flags` names a processor: `targets` does that"
+        format!(
+            "Cargo.toml:10:1: `-gencode` in `flags` names a processor: `targets` does that{of_gencode}"
+        )
     );
     // It is ptxas's.
     let error = fails(&format!(

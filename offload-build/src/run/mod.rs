@@ -130,14 +130,20 @@ impl<'a> Run<'a> {
         let dry_run = environment.variable("OFFLOAD_DRY_RUN");
         if let Some(dry_run) = dry_run.filter(|value| value != "0") {
             let plan = self.plan()?.to_string();
-            match Path::new(&dry_run).is_absolute() {
-                true => self.write_plan(Path::new(&dry_run), &plan)?,
-                false => eprint!("{plan}"),
-            }
+            let outcome = match Path::new(&dry_run).is_absolute() {
+                true => {
+                    let file = self.write_plan(Path::new(&dry_run), &plan)?;
+                    format!("written to `{}`", file.display())
+                }
+                false => {
+                    eprint!("{plan}");
+                    "printed".to_owned()
+                }
+            };
             // Without a failure Cargo would compile what was not built.
-            return Err(Error::new(
-                "OFFLOAD_DRY_RUN is set: the plan was printed, and nothing was built",
-            ));
+            return Err(Error::new(format_args!(
+                "OFFLOAD_DRY_RUN is set: the plan was {outcome}, and nothing was built"
+            )));
         }
         let _lock = self.lock()?;
         // Cargo would run it again each time if a path did not exist; it watches the build script's sources itself.
@@ -334,13 +340,14 @@ impl<'a> Run<'a> {
             .map_err(BuildPart::Declaration.coded())
     }
 
-    /// Writes a plan to a file of the package in `folder`, for `cargo offload plan`.
-    fn write_plan(&self, folder: &Path, plan: &str) -> Result<(), Error> {
+    /// Writes a plan to a file of the package in `folder`, for `cargo offload plan`, and returns the file.
+    fn write_plan(&self, folder: &Path, plan: &str) -> Result<PathBuf, Error> {
         let names = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"];
         let name = names.map(|name| self.environment.cargo(name).unwrap_or_default());
         let path = folder.join(name.join(" "));
         fs::create_dir_all(folder).map_err(error::io(folder))?;
-        fs::write(&path, plan).map_err(error::io(&path))
+        fs::write(&path, plan).map_err(error::io(&path))?;
+        Ok(path)
     }
 }
 

@@ -89,7 +89,7 @@ mod tests {
     fn tells_dry_runs_from_failures() {
         // Cargo 1.95, shortened.
         let dry = "error: failed to run custom build command for `a v0.1.0 (/a)`\n\nCaused by:\n  --- stderr\n  Error: \
-                   OFFLOAD_DRY_RUN is set: the plan was printed, and nothing was built\n";
+                   OFFLOAD_DRY_RUN is set: the plan was written to `/t/a 0.1.0`, and nothing was built\n";
         let other = "error[E0425]: cannot find value\n --> build.rs:1:1\n";
         assert_eq!(other_problems(dry), [""; 0]);
         assert_eq!(other_problems(&format!("{dry}{other}{dry}")), [other]);

@@ -197,11 +197,14 @@ pub fn refused_option(flags: &[String], language: Language) -> Option<(&str, Str
         }
         let name = flag.split_once('=').map_or(flag.as_str(), |(name, _)| name);
         if names_processor(name) || is_gpu_as_cpu(flag) {
-            let hint = match PROCESSORS[..2].contains(&name) {
-                true => {
+            let hint = match name {
+                "-arch" | "--gpu-architecture" => {
                     "\nhint: nvcc's `-arch=sm_80` is `targets = [\"sm_80\", \"compute_80\"]`: an image, and PTX for newer GPUs"
                 }
-                false => "",
+                "-gencode" | "--generate-code" => {
+                    "\nhint: `code=sm_80` is `\"sm_80\"` in `targets`, an image; `code=compute_80` is `\"compute_80\"`, PTX for newer GPUs"
+                }
+                _ => "",
             };
             return Some((
                 name,
