@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::launches::{HEADER, RUNTIME};
+use support::launches::HEADER;
 use support::package::{OUT, Package, link_options, text};
 
 const HIP: &str = "language = \"hip\"\nhost = true\nsources = [\"kernels/*.hip\"]\ntargets = [\"gfx90a\", \"gfx1100\"]\n";
 const CUDA: &str = "language = \"cuda\"\nhost = true\nsources = [\"kernels/*.cu\"]\ntargets = [\"sm_80\", \"sm_90\"]\n";
-const ALONE: &str = "flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
+pub(crate) const ALONE: &str = "flags = [\"-nogpulib\", \"-nogpuinc\"]\n";
 
 const KERNELS: &str = r#"
 #include "k.h"
@@ -33,7 +33,7 @@ extern "C" int launch(int *x) {
 }
 "#;
 
-fn package(extension: &str, keys: &str) -> Option<Package> {
+pub(crate) fn package(extension: &str, keys: &str) -> Option<Package> {
     let package = Package::new("")?;
     fs::remove_file(package.at("kernels/k.c")).unwrap();
     package.put("kernels/k.h", HEADER);
@@ -67,7 +67,7 @@ fn defined(package: &Package) -> BTreeSet<String> {
 }
 
 /// A program of the generated file, linked as Cargo is told; nothing else knows the library's name.
-fn program(package: &Package, told: &str, main: &str, libraries: &Path) -> PathBuf {
+pub(crate) fn program(package: &Package, told: &str, main: &str, libraries: &Path) -> PathBuf {
     let source = format!(
         "mod kernels {{ include!(concat!(env!(\"OUT_DIR\"), \"/kernels.rs\")); }}\n\
          unsafe extern \"C\" {{ fn launch(x: *mut i32) -> i32; }}\n{main}\n"
@@ -717,100 +717,6 @@ fn says_where_a_runtime_was_looked_for() {
     let object = module(&package);
     let file = object::File::parse(&*object).unwrap();
     assert_eq!(file.architecture(), object::Architecture::Aarch64);
-}
-
-/// PTX, for which no `ptxas` is needed.
-const PTX: &str =
-    "language = \"cuda\"\nhost = true\nsources = [\"kernels/*.cu\"]\ntargets = [\"compute_80\"]\n";
-
-/// Makes a static library in the place of NVIDIA's, with an index and a table of names before its first object.
-fn static_runtime(package: &Package, folder: &str, source: &str, target: &str) -> PathBuf {
-    package.put(&format!("{folder}/runtime.c"), source);
-    let folder = package.at(folder);
-    let mut clang = Command::new("clang-19");
-    clang
-        .args(["-w", "-c", "-fPIC", "-DPREFIX=cuda", "-DALIGNMENT=1"])
-        .arg(format!("--target={target}-linux-gnu"))
-        .args(["runtime.c", "-o", "a_name_of_more_than_fifteen_bytes.o"]);
-    support::run(clang.current_dir(&folder));
-    let mut ar = Command::new("llvm-ar-19");
-    ar.args([
-        "rcs",
-        "libcudart_static.a",
-        "a_name_of_more_than_fifteen_bytes.o",
-    ]);
-    support::run(ar.current_dir(&folder));
-    folder
-}
-
-#[test]
-fn links_the_static_runtime_of_cuda() {
-    let Some(package) = package("cu", &format!("{PTX}{ALONE}cudart = \"static\"\n")) else {
-        return;
-    };
-    // A folder may have the libraries of another processor.
-    let other = static_runtime(&package, "other", "int x;\n", "aarch64");
-    let runtime = static_runtime(&package, "runtime", RUNTIME, "x86_64");
-    let folders = std::env::join_paths([&other, &runtime]).unwrap();
-    let mut script = package.script();
-    let told = text(&script.env("LIBRARY_PATH", &folders).output().unwrap());
-    assert!(!told.contains("cargo::warning"), "{told}");
-    let copy = package.at(OUT).join("offload/runtime/libcudart_static.a");
-    let original = runtime.join("libcudart_static.a");
-    let watched = format!("cargo::rerun-if-changed={}\n", original.display());
-    assert!(told.contains(&watched), "{told}");
-    assert_eq!(fs::read(&copy).unwrap(), fs::read(original).unwrap());
-
-    let main = "fn main() { unsafe { launch(std::ptr::null_mut()) }; }";
-    let program = program(&package, &told, main, Path::new("/nowhere"));
-    let log = package.at("log");
-    let mut run = Command::new(&program);
-    support::run(run.env_remove("LD_LIBRARY_PATH").env("GPU_LOG", &log));
-    let log = fs::read_to_string(log).unwrap();
-    assert!(log.starts_with("register 0 magic 466243b1"), "{log}");
-    assert!(log.contains("\nlaunch 0 _Z5plainPif\n"), "{log}");
-
-    // Debian has the libraries in a folder of the system, beside the root that clang reads.
-    fs::create_dir_all(package.at("usr/lib/cuda/include")).unwrap();
-    let of_system = static_runtime(
-        &package,
-        "usr/lib/x86_64-linux-gnu",
-        "int other;\n",
-        "x86_64",
-    );
-    let mut script = package.script();
-    script.env("CUDA_PATH", package.at("usr/lib/cuda"));
-    let told = text(&script.output().unwrap());
-    assert!(!told.contains("cargo::warning"), "{told}");
-    let original = of_system.join("libcudart_static.a");
-    assert_eq!(fs::read(&copy).unwrap(), fs::read(original).unwrap());
-
-    // The loader would take a copy that stays.
-    package.declare(&format!("{PTX}{ALONE}cudart = \"none\"\n"));
-    package.builds();
-    assert!(!copy.exists());
-}
-
-#[test]
-fn leaves_the_runtime_of_cuda_to_others() {
-    let Some(package) = package("cu", &format!("{PTX}{ALONE}cudart = \"none\"\n")) else {
-        return;
-    };
-    let told = package.builds();
-    assert!(
-        !told.contains("cudart") && !told.contains("cargo::warning"),
-        "{told}"
-    );
-    // Not found.
-    package.declare(&format!("{PTX}{ALONE}cudart = \"static\"\n"));
-    let mut script = package.script();
-    let told = text(&script.env("CUDA_PATH", "/nowhere").output().unwrap());
-    let start = "cargo::warning=`libcudart_static.a` not found (searched: /nowhere/lib, ";
-    assert!(told.contains(start), "{told}");
-    assert!(
-        told.contains("cargo::rustc-link-lib=static=cudart_static\n"),
-        "{told}"
-    );
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod compressed_fatbins;
 mod device_only;
 mod gpu_header;
 mod host_code;
+mod host_libraries;
 mod large_images;
 mod linked_images;
 mod machine_code;

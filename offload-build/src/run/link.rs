@@ -77,8 +77,12 @@ pub(crate) fn tell_what_to_link(
         if let Some(folder) = runtime_folder(environment, out, runtime, built, runtimes)? {
             search(&folder);
         }
+        let is_static = matches!(runtime.form, LibraryForm::Static(_));
         for (kind, library) in runtime.linked() {
             environment.tell("rustc-link-lib", format_args!("{kind}={library}"));
+            if is_static && runtime.libraries.contains(&library) {
+                tell_after_modules(environment, &built.host, library);
+            }
         }
     }
     let mut modules = finished.iter().map(|(module, _)| module);
@@ -106,6 +110,20 @@ pub(crate) fn tell_whole_library(environment: &Environment, out: &Path, host: &H
         let digest = digest.unwrap_or_default();
         environment.tell("rustc-check-cfg", "cfg(offload_library, values(any()))");
         environment.tell("rustc-cfg", format_args!("offload_library=\"{digest}\""));
+    }
+}
+
+/// Tells Cargo to link a static library, which is part of the crate's rlib, once more after the modules.
+///
+/// rustc names a library of `+whole-archive` after the rlib, and GNU ld and gold do not search the rlib again for what it
+/// calls. With `-bundle` the library follows. For rustc another name is another library, so the rlib keeps its copy, which
+/// static libraries for C need.
+fn tell_after_modules(environment: &Environment, host: &Host, library: &str) {
+    // The linkers of Windows search again.
+    if !host.is_windows() {
+        let file = host.static_library(library);
+        let library = format_args!("static:-bundle,+verbatim={file}");
+        environment.tell("rustc-link-lib", library);
     }
 }
 
