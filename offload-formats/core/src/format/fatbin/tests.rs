@@ -1,8 +1,12 @@
 //! Tests of fat binaries.
 
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::layout::{GROUP, GroupHeader, LZ4, ZSTD};
 use super::*;
-use crate::format::bytes::OutOfBounds;
+use crate::format::bytes::{OutOfBounds, ReadCache, Source};
 
 /// Written by `fatbinary` of CUDA 13.5: `sm_80` and `sm_100a`.
 const GOLDEN: &[u8] = include_bytes!("../../../../../tests/golden/cuda-13.5/two-images.fatbin");
@@ -318,6 +322,38 @@ fn decompresses_a_group_once() {
         let mut unpacker = FatbinUnpacker::new(&[][..], LIMIT).with_last(last);
         assert_eq!(unpacker.image(entry).unwrap(), expected);
         last = unpacker.into_last();
+    }
+}
+
+/// A source that counts the bytes that are read.
+struct CountedSource(&'static [u8], Arc<AtomicU64>);
+
+impl Source for CountedSource {
+    fn size(&mut self) -> io::Result<u64> {
+        Ok(self.0.len() as u64)
+    }
+
+    fn read_exact_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.1.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        let read = self.0.read_once(buffer, offset);
+        read.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+#[test]
+fn keeps_the_last_image_only() {
+    let with_zstd = cfg!(feature = "zstd").then_some(COMPRESSED_ZSTD);
+    for bytes in [GOLDEN, COMPRESSED_LZ4].into_iter().chain(with_zstd) {
+        let entries = read(bytes).unwrap();
+        let count = Arc::new(AtomicU64::new(0));
+        let cache = ReadCache::new(CountedSource(bytes, Arc::clone(&count)));
+        let mut unpacker = FatbinUnpacker::new(&cache, LIMIT);
+        let read = [0, 0, 1, 0].map(|index: usize| {
+            unpacker.image(&entries[index]).unwrap();
+            count.swap(0, Ordering::Relaxed)
+        });
+        let [first, second] = [0, 1].map(|index: usize| entries[index].stored_size);
+        assert_eq!(read, [first, 0, second, first]);
     }
 }
 

@@ -11,7 +11,8 @@ use crate::format::lz4::{self, Lz4Error};
 
 /// Reads the images of a file's fat binaries, compressed or not.
 ///
-/// It keeps the last decompressed bytes, so the images of a group in file order are decompressed once.
+/// It keeps the bytes that it read last, so the images of a group in file order are decompressed once. Each read is
+/// [`ReadAt::read_once`]: no cache keeps an image.
 #[derive(Clone, Debug)]
 pub struct FatbinUnpacker<R> {
     data: R,
@@ -19,7 +20,7 @@ pub struct FatbinUnpacker<R> {
     last: Option<UnpackedBytes>,
 }
 
-/// The last bytes that a [`FatbinUnpacker`] decompressed. Another one for the same data can use them.
+/// The bytes that a [`FatbinUnpacker`] read last: of an image, or of a group. Another one for the same data can use them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnpackedBytes {
     /// Range of the stored bytes in the data.
@@ -37,13 +38,13 @@ impl<'d, R: ReadAt<'d>> FatbinUnpacker<R> {
         }
     }
 
-    /// Uses bytes that an unpacker for the same data has decompressed.
+    /// Uses bytes that an unpacker for the same data has read.
     #[must_use]
     pub fn with_last(self, last: Option<UnpackedBytes>) -> Self {
         Self { last, ..self }
     }
 
-    /// Returns the last decompressed bytes.
+    /// Returns the bytes that were read last.
     #[must_use]
     pub fn into_last(self) -> Option<UnpackedBytes> {
         self.last
@@ -56,17 +57,8 @@ impl<'d, R: ReadAt<'d>> FatbinUnpacker<R> {
     ///
     /// Fails if the image is outside of the file, its compression method is unknown or not built in, it is larger
     /// than the limit, or the stored bytes are damaged.
-    pub fn image<'s>(&'s mut self, entry: &FatbinEntry) -> Result<&'s [u8], FatbinUnpackError>
-    where
-        'd: 's,
-    {
-        let bytes = self.whole(entry)?;
-        let Some(group) = &entry.group else {
-            return Ok(bytes);
-        };
-        let size = group.image.end.saturating_sub(group.image.start);
-        let image = Cursor::new(bytes, group.image.clone()).read(size, "image");
-        image.map_err(FatbinUnpackError::Outside)
+    pub fn image(&mut self, entry: &FatbinEntry) -> Result<&[u8], FatbinUnpackError> {
+        self.read(entry)?.image(entry)
     }
 
     /// Returns the bytes of all images that are stored together with that of `entry`.
@@ -74,22 +66,32 @@ impl<'d, R: ReadAt<'d>> FatbinUnpacker<R> {
     /// # Errors
     ///
     /// Those of [`image`](Self::image).
-    pub fn whole<'s>(&'s mut self, entry: &FatbinEntry) -> Result<&'s [u8], FatbinUnpackError>
-    where
-        'd: 's,
-    {
-        let Some(compression) = entry.compression else {
-            let size = entry.image.end.saturating_sub(entry.image.start);
-            let bytes = Cursor::new(self.data, entry.image.clone()).read(size, "image");
-            return bytes.map_err(FatbinUnpackError::Outside);
-        };
-        let kept = self.last.take();
-        let bytes = match kept.filter(|kept| kept.range == entry.image) {
-            Some(kept) => kept.bytes,
-            None => self.decompress(entry, compression)?,
-        };
+    pub fn whole(&mut self, entry: &FatbinEntry) -> Result<&[u8], FatbinUnpackError> {
+        Ok(&self.read(entry)?.bytes)
+    }
+
+    fn read(&mut self, entry: &FatbinEntry) -> Result<&UnpackedBytes, FatbinUnpackError> {
         let range = entry.image.clone();
-        Ok(&self.last.insert(UnpackedBytes { range, bytes }).bytes)
+        // Other bytes go first.
+        let kept = self.last.take().filter(|kept| kept.range == range);
+        let bytes = match (kept, entry.compression) {
+            (Some(kept), _) => kept.bytes,
+            (None, Some(compression)) => self.decompress(entry, compression)?,
+            (None, None) => self.stored(range.clone(), "image")?,
+        };
+        Ok(self.last.insert(UnpackedBytes { range, bytes }))
+    }
+
+    /// Reads a range of the data, which does not keep it.
+    fn stored(&self, range: Range<u64>, what: &'static str) -> Result<Vec<u8>, FatbinUnpackError> {
+        let (start, size) = (range.start, range.end.saturating_sub(range.start));
+        let mut cursor = Cursor::new(self.data, range);
+        let read = OutOfBounds::check(what, start, size, cursor.end()).and_then(|_| {
+            let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
+            cursor.read_once(&mut bytes, what)?;
+            Ok(bytes)
+        });
+        read.map_err(FatbinUnpackError::Outside)
     }
 
     fn decompress(
@@ -108,9 +110,8 @@ impl<'d, R: ReadAt<'d>> FatbinUnpacker<R> {
             .map_err(FatbinUnpackError::Outside)?;
         match compression {
             FatbinCompression::Lz4 => {
-                let block = Cursor::new(self.data, stored).read(entry.stored_size, "stored image");
-                let block = block.map_err(FatbinUnpackError::Outside)?;
-                lz4::decompress(block, memory).map_err(|problem| lz4_error(problem, size))
+                let block = self.stored(stored, "stored image")?;
+                lz4::decompress(&block, memory).map_err(|problem| lz4_error(problem, size))
             }
             FatbinCompression::Zstd => self.zstd(stored, size),
             FatbinCompression::Other(flags) => Err(FatbinUnpackError::Method { flags }),
@@ -143,6 +144,23 @@ impl<'d, R: ReadAt<'d>> FatbinUnpacker<R> {
                 };
             }
         }
+    }
+}
+
+impl UnpackedBytes {
+    /// Returns the image of `entry`, if these are the bytes that it is stored in.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the image exceeds its group.
+    pub fn image(&self, entry: &FatbinEntry) -> Result<&[u8], FatbinUnpackError> {
+        let bytes = self.bytes.as_slice();
+        let Some(group) = &entry.group else {
+            return Ok(bytes);
+        };
+        let size = group.image.end.saturating_sub(group.image.start);
+        let image = Cursor::new(bytes, group.image.clone()).read(size, "image");
+        image.map_err(FatbinUnpackError::Outside)
     }
 }
 
