@@ -210,3 +210,79 @@ fn selects_images_by_kernel() {
     }
     assert!(!folder.path("none").exists());
 }
+
+#[test]
+fn extracts_other_images_if_one_cannot_be_unpacked() {
+    let folder = Folder::new();
+    let mut fatbin = include_bytes!("../golden/cuda-13.5/lz4.fatbin").to_vec();
+    folder.write("k", &fatbin);
+    let all = extracted(&folder, &["k", "-o", "images"]);
+    // The flags of the image at 0x450 are at 0x438. With 0x10000, nobody but NVIDIA knows the method.
+    assert_eq!(fatbin[0x438..0x43c], [0x11, 0x20, 0, 0]);
+    fatbin[0x43a] = 1;
+    folder.write("k", &fatbin);
+    std::fs::rename(folder.path("images"), folder.path("all")).unwrap();
+    let error = "error: k: image at offset 0x450: the compression method is unknown \
+        (flags 0x12011; lz4 and zstd are supported)\n";
+    let output = extract(&folder, &["k", "-o", "images"]);
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), error);
+    assert_eq!(output.status.code(), Some(1));
+    let paths = String::from_utf8(output.stdout).unwrap();
+    let paths: Vec<&str> = paths.lines().collect();
+    assert_eq!(paths, [&all[0], &all[2], &all[3]]);
+    for path in &paths {
+        let expected = folder.read(path.replace("images", "all"));
+        assert!(folder.read(path) == expected, "{path}");
+    }
+    let files = std::fs::read_dir(folder.path("images")).unwrap();
+    assert_eq!(files.count(), 3);
+    let output = extract(&folder, &["k", "-o", "none", "--index=1"]);
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), error);
+    assert_eq!(
+        (output.status.code(), &output.stdout[..]),
+        (Some(1), &b""[..])
+    );
+    assert!(!folder.exists("none"));
+}
+
+#[test]
+fn extracts_other_images_if_a_bundle_is_damaged() {
+    let packed = compressed_bundle::compress(&bundled(), Default::default()).unwrap();
+    let mut damaged = packed.clone();
+    // The hash of version 3 is at 0x18.
+    assert_eq!(damaged[4], 3);
+    damaged[0x18] ^= 1;
+    let member = |name, bytes| NewMember {
+        name,
+        bytes,
+        symbols: &[],
+    };
+    let members = [
+        member("a.o", &packed),
+        member("b.o", &damaged),
+        member("c.o", &packed),
+    ];
+    let folder = Folder::new();
+    folder.write("libk.a", archive::write(&members));
+    let output = extract(&folder, &["libk.a", "-o", "images"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.starts_with("error: libk.a: member `b.o`: bundle at offset "),
+        "{said}"
+    );
+    let paths = String::from_utf8(output.stdout).unwrap();
+    let expected = [
+        "0-gfx90a-xnack+",
+        "1-gfx1100",
+        "4-gfx90a-xnack+",
+        "5-gfx1100",
+    ];
+    let expected = expected.map(|name| format!("images/{name}.bin"));
+    assert_eq!(paths.lines().collect::<Vec<_>>(), expected);
+    for (path, image) in std::iter::zip(&expected, [1, 2, 1, 2]) {
+        assert_eq!(folder.read(path), ENTRIES[image].1, "{path}");
+    }
+    let files = std::fs::read_dir(folder.path("images")).unwrap();
+    assert_eq!(files.count(), expected.len());
+}

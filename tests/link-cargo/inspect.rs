@@ -428,6 +428,24 @@ fn shows_other_images_if_the_kernels_of_one_are_damaged() {
     );
 }
 
+/// LTO IR lists no kernels, so it need not be unpacked, which may be impossible.
+#[test]
+fn lists_kernels_beside_lto_ir_of_an_unknown_method() {
+    let folder = Folder::new();
+    let mut fatbin = include_bytes!("../golden/cuda-13.5/lz4.fatbin").to_vec();
+    // The header of the second image is at 0x410: its kind, and the third byte of its flags.
+    (fatbin[0x410], fatbin[0x43a]) = (8, 1);
+    folder.write("k", &fatbin);
+    let output = cargo_offload(&folder).args(["--kernels", "k"]).output();
+    let output = output.unwrap();
+    let [out, error] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert_eq!((output.status.code(), &*error), (Some(0), ""));
+    assert!(
+        out.ends_with(" kernels, without those of 1 image (LTO IR)\n"),
+        "{out}"
+    );
+}
+
 /// A compressed bundle with PTX and bytes of no form.
 fn packed() -> Vec<u8> {
     let entry = |id, image| BundleImage { id, image };

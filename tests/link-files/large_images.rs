@@ -2,6 +2,7 @@
 //! it starts, gets 64 MiB of address space: half of an image. Images are files with holes.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, symlink};
 use std::process::{Command, Output};
@@ -11,9 +12,11 @@ use crate::support;
 use super::large_archives::{BUNDLER, MIB, Place, WRAPPER, errors, id};
 use crate::support::shim_clang::OBJECT;
 use offload_formats::container::elf::Elf;
+use offload_formats::container::fatbin::{FatbinImage, cuda_fatbin};
 use offload_formats::format::bundle::BundleLayout;
 use offload_formats::format::bytes::{ReadAt, ReadCache};
 use offload_formats::format::compressed_bundle::{Compression, Method, compress_to};
+use offload_formats::format::pieces;
 
 const PACKAGER: &str = env!("CARGO_BIN_EXE_offload-packager");
 const CARGO: &str = env!("CARGO_BIN_EXE_cargo-offload");
@@ -337,6 +340,42 @@ fn prunes_compressed_offload_binaries_in_little_memory() {
         list.contains("gfx906") && !list.contains("gfx908"),
         "{list}"
     );
+    assert_eq!(place.left(), 0);
+}
+
+/// Fat binaries with a cubin and PTX: each image is smaller than the limit, and all of them are larger.
+#[test]
+fn reads_one_image_of_fat_binaries_at_a_time() {
+    const TEXTS: usize = 9;
+    let place = place();
+    let mut image = fs::read(place.path("image-sm_80-start")).unwrap();
+    image.resize(8 << 20, 0);
+    image.extend(END);
+    let processor = "sm_80";
+    let images = [FatbinImage {
+        processor,
+        image: &image[..],
+    }];
+    let cubin = cuda_fatbin(&images).unwrap();
+    let mut fatbin = pieces::to_bytes(&cubin.pieces, &[&image]).unwrap();
+    place.write("plain", &fatbin);
+    // The kind of the first image.
+    assert_eq!(std::mem::replace(&mut fatbin[16], 1), 2);
+    let mut plain = OpenOptions::new().append(true).open(place.path("plain"));
+    let plain = plain.as_mut().unwrap();
+    plain.write_all(&fatbin.repeat(TEXTS)).unwrap();
+    succeeds(&place, CARGO, &["compress", "plain", "-o", "packed"]);
+    assert!(fs::metadata(place.path("packed")).unwrap().len() < 8 << 20);
+    for file in ["plain", "packed"] {
+        let folder = format!("images-{file}");
+        succeeds(&place, CARGO, &["extract", file, "-o", &folder]);
+        let files = fs::read_dir(place.path(folder)).unwrap();
+        let files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+        assert_eq!(files.len(), 1 + TEXTS);
+        for path in files {
+            assert!(fs::read(path).unwrap().starts_with(&image), "{file}");
+        }
+    }
     assert_eq!(place.left(), 0);
 }
 

@@ -1,8 +1,8 @@
 //! `cargo offload extract`: images as files.
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use offload_formats::container::inventory::{ContainerData, ImageForm, PlacedImage};
@@ -19,7 +19,7 @@ use crate::cargo_offload::kernels::FileKernels;
 use crate::cargo_offload::selection::SelectionOptions;
 use crate::cargo_offload::unpacker::{ImageUnpacker, is_unpacked};
 use crate::llvm_tool::{Output, Sources, outputs};
-use crate::say;
+use crate::{files, say};
 
 /// Extracts device images to files.
 #[derive(Debug, clap::Args)]
@@ -67,7 +67,7 @@ pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoO
         unpacker: ImageUnpacker::new(limit),
     };
     let (mut number, mut targets) = (0, BTreeSet::new());
-    let mut selected = Vec::new();
+    let (mut selected, mut failures) = (Vec::new(), 0);
     for part in &found.parts {
         let source = plan
             .sources
@@ -76,20 +76,26 @@ pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoO
             targets.insert(image_text::target(&placed));
             if line.selection.selects(number, &placed, kernels.as_ref()) {
                 let path = line.out.join(file_name(number, digits, &placed));
-                plan.add(source, part, &placed, path)?;
+                if let Err(problem) = plan.add(source, part, &placed, path) {
+                    // Parsers take a failed read for the end of the file.
+                    files::check().map_err(CargoOffloadError::unread)?;
+                    CargoOffloadError::check_unpacked(&line.file)?;
+                    say::error("", &problem);
+                    failures += 1;
+                }
                 selected.push((number, placed));
             }
             number += 1;
         }
     }
-    if plan.outputs.is_empty() {
+    if selected.is_empty() {
         let targets: Vec<String> = targets.into_iter().collect();
         return Err(line.selection.nothing(&name, &targets, line.find.hint()));
     }
-    std::fs::create_dir_all(&line.out)
-        .map_err(|problem| CargoOffloadError::of(&line.out, &problem))?;
-    outputs::write(&plan.outputs, &plan.sources).map_err(CargoOffloadError::new)?;
-    for output in &plan.outputs {
+    let left_out = plan.write(&line.out)?;
+    failures += left_out.len();
+    let outputs = plan.outputs.iter().enumerate();
+    for (_, output) in outputs.filter(|(index, _)| !left_out.contains(index)) {
         let path = terminal(output.path.as_path());
         writeln!(out, "{path}").map_err(CargoOffloadError::unwritten)?;
     }
@@ -99,7 +105,7 @@ pub(super) fn run(line: &ExtractLine, out: &mut impl Write) -> Result<(), CargoO
         say::error("", &format_args!("{name}: no image matches {missing}"));
         return Err(CargoOffloadError::reported());
     }
-    match found.problems.is_empty() {
+    match found.problems.is_empty() && failures == 0 {
         true => Ok(()),
         false => Err(CargoOffloadError::reported()),
     }
@@ -156,7 +162,9 @@ impl ExtractPlan {
                 let image = self
                     .unpacker
                     .fatbin_image(part, Some(bytes), &bytes.open(), entry);
-                Piece::Bytes(image.map_err(|error| failed(&error))?)
+                let image = image.map_err(|error| failed(&error))?;
+                let kept = keep(&mut self.sources, &part.path, image);
+                kept.map_err(|error| failed(&error))?
             }
             (ContainerData::Unpacked(bytes), None) => {
                 let source = self.sources.add_unpacked(&part.path, bytes);
@@ -167,8 +175,10 @@ impl ExtractPlan {
             }
             (ContainerData::File, Some(entry)) => {
                 let data = self.sources.file(source).apart();
-                let bytes = self.unpacker.fatbin_image(part, None, &data, entry);
-                Piece::Bytes(bytes.map_err(|error| failed(&error))?)
+                let image = self.unpacker.fatbin_image(part, None, &data, entry);
+                let image = image.map_err(|error| failed(&error))?;
+                let kept = keep(&mut self.sources, &part.path, image);
+                kept.map_err(|error| failed(&error))?
             }
             (ContainerData::File, None) => Piece::Copy {
                 input: source,
@@ -177,6 +187,21 @@ impl ExtractPlan {
         };
         self.outputs.push(Output::plain(path, vec![piece]));
         Ok(())
+    }
+
+    /// Writes the outputs, if any, to files in `folder`. Reports bundles that cannot be unpacked, and returns the indices of
+    /// their outputs.
+    fn write(&self, folder: &Path) -> Result<BTreeSet<usize>, CargoOffloadError> {
+        if self.outputs.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let made = std::fs::create_dir_all(folder);
+        made.map_err(|problem| CargoOffloadError::of(folder, &problem))?;
+        let written = outputs::write_readable(&self.outputs, &self.sources, &mut |problem| {
+            say::error("", &problem);
+            Ok(())
+        });
+        written.map_err(CargoOffloadError::new)
     }
 
     /// Returns the source of a compressed bundle's content.
@@ -189,4 +214,12 @@ impl ExtractPlan {
         self.bundles.insert(key, content);
         content
     }
+}
+
+/// Writes an unpacked image to the scratch of the sources: only one is in memory.
+fn keep(sources: &mut Sources, name: &Path, image: &[u8]) -> io::Result<Piece> {
+    let size = image.len() as u64;
+    let kept = sources.scratch().keep(size, |out| out.write_all(image))?;
+    let source = sources.add_unpacked(name, &kept)?;
+    Ok(sources.all(source))
 }

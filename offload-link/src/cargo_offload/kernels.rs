@@ -63,6 +63,9 @@ fn read(
     placed: &PlacedImage<'_>,
 ) -> Result<Option<Vec<Kernel>>, Box<dyn Error>> {
     let image = placed.image;
+    if image.form.is_some_and(lists_none) {
+        return Ok(None);
+    }
     // A cache for each image: it keeps what it read.
     let file = ReadCache::new(part.reading.part(0..part.size));
     match placed.data() {
@@ -88,8 +91,7 @@ fn read_in<'d, R: ReadAt<'d>>(
     Ok(match entry.filter(|entry| is_unpacked(entry)) {
         Some(entry) => {
             let bytes = unpacker.fatbin_image(part, unpacked, data, entry)?;
-            let whole = 0..bytes.len() as u64;
-            kernels_at(&bytes[..], whole, image.form)?
+            kernels_at(bytes, 0..bytes.len() as u64, image.form)?
         }
         None => kernels_at(data, image.range.clone(), image.form)?,
     })
@@ -106,11 +108,16 @@ fn kernels_at<'d, R: ReadAt<'d>>(
         let text = data.read_at(range.start, size);
         return text.map(ptx_kernels).transpose();
     }
-    let lists_none = matches!(form, Some(ImageForm::HostElf | ImageForm::SpirVElf));
     match Magic::at(data, range.clone()) {
-        Magic::Elf if !lists_none => kernels_within(data, range).map(Some),
+        Magic::Elf => kernels_within(data, range).map(Some),
         _ => Ok(None),
     }
+}
+
+/// Tells whether images of a form list no kernels, whatever is in them: they are not unpacked.
+fn lists_none(form: ImageForm) -> bool {
+    use ImageForm::{Bitcode, HostElf, LtoIr, SpirV, SpirVElf};
+    matches!(form, HostElf | LtoIr | Bitcode | SpirV | SpirVElf)
 }
 
 /// Returns the name of a kernel in source form: C++ and Rust names are demangled.

@@ -24,8 +24,8 @@ pub(super) struct ImageUnpacker {
     limit: DecompressionLimit,
     /// The last compressed bundle, and its content.
     bundle: Option<(Arc<CompressedBundle>, Unpacked)>,
-    /// Data of a fat binary: the address of its part, and its range in unpacked bytes; and its last group.
-    group: Option<((usize, Range<u64>), UnpackedBytes)>,
+    /// Data of a fat binary: the address of its part, and its range in unpacked bytes; and its last image or group.
+    last: Option<((usize, Range<u64>), UnpackedBytes)>,
 }
 
 impl ImageUnpacker {
@@ -33,7 +33,7 @@ impl ImageUnpacker {
         Self {
             limit,
             bundle: None,
-            group: None,
+            last: None,
         }
     }
 
@@ -45,24 +45,23 @@ impl ImageUnpacker {
         unpacked: Option<&Unpacked>,
         data: R,
         entry: &FatbinEntry,
-    ) -> Result<Vec<u8>, FatbinUnpackError> {
+    ) -> Result<&[u8], FatbinUnpackError> {
         // The part lives as long as the list of images.
         let address = std::ptr::from_ref(part).addr();
         let of = (address, unpacked.map_or(0..0, Unpacked::range));
-        let last = self.group.take().filter(|(last, _)| *last == of);
+        let last = self.last.take().filter(|(last, _)| *last == of);
         let last = last.map(|(_, bytes)| bytes);
         let mut unpacker = FatbinUnpacker::new(data, self.limit.memory()).with_last(last);
-        let bytes = unpacker.image(entry)?;
+        unpacker.image(entry)?;
+        let last = unpacker.into_last().expect("an image was read");
+        let (_, last) = self.last.insert((of, last));
+        let bytes = last.image(entry)?;
         let is_text = entry.kind == FatbinKind::Ptx;
         let end = bytes
             .iter()
             .rposition(|byte| *byte != 0)
             .filter(|_| is_text);
-        let bytes = end.map_or(bytes, |last| &bytes[..=last]).to_vec();
-        if entry.group.is_some() {
-            self.group = unpacker.into_last().map(|last| (of, last));
-        }
-        Ok(bytes)
+        Ok(end.map_or(bytes, |last| &bytes[..=last]))
     }
 
     /// Returns the content of a compressed bundle in `data`.
@@ -78,7 +77,7 @@ impl ImageUnpacker {
         // Only the last bundle stays on disk.
         let bytes = bundle.unpack(data, self.limit.files(), &files::scratch())?;
         self.bundle = Some((Arc::clone(bundle), bytes.clone()));
-        self.group = None;
+        self.last = None;
         Ok(bytes)
     }
 }

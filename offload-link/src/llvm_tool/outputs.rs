@@ -5,7 +5,7 @@
 mod gathered;
 mod place;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -24,6 +24,16 @@ use place::{OutputPlace, OutputPlaces};
 
 /// Writes all outputs or none. They get their names when the last one is complete.
 pub(crate) fn write(outputs: &[Output], sources: &Sources) -> Result<(), LlvmToolError> {
+    write_readable(outputs, sources, &mut Err).map(drop)
+}
+
+/// Writes outputs like [`write`], but leaves out those of bundles that cannot be decompressed, and returns their indices.
+/// `damaged` gets the error of each such bundle; nothing is written if it fails.
+pub(crate) fn write_readable(
+    outputs: &[Output],
+    sources: &Sources,
+    damaged: &mut dyn FnMut(LlvmToolError) -> Result<(), LlvmToolError>,
+) -> Result<BTreeSet<usize>, LlvmToolError> {
     let mut places = OutputPlaces::default();
     for output in outputs {
         places.add(output).map_err(|error| match output.style {
@@ -46,12 +56,13 @@ pub(crate) fn write(outputs: &[Output], sources: &Sources) -> Result<(), LlvmToo
             _ => {}
         }
     }
-    decompress(outputs, &places.list, sources)?;
+    let left_out = decompress(outputs, &places.list, sources, damaged)?;
     files::check()?;
-    places.finish(|index, error| match outputs.get(index) {
+    places.finish(&left_out, |index, error| match outputs.get(index) {
         Some(output) => LlvmToolError::file(&output.path, &error),
         None => LlvmToolError::new(error.to_string()),
-    })
+    })?;
+    Ok(left_out)
 }
 
 /// Returns warnings about paths that several images are written to; the last image stays.
@@ -170,12 +181,13 @@ fn copy(
 const OUTPUTS_OF_A_PASS: usize = 128;
 
 /// Decompresses each bundle once for all outputs with a part of it; in several passes for more than
-/// [`OUTPUTS_OF_A_PASS`].
+/// [`OUTPUTS_OF_A_PASS`]. Returns the outputs of bundles whose error `damaged` took.
 fn decompress(
     outputs: &[Output],
     places: &[OutputPlace],
     sources: &Sources,
-) -> Result<(), LlvmToolError> {
+    damaged: &mut dyn FnMut(LlvmToolError) -> Result<(), LlvmToolError>,
+) -> Result<BTreeSet<usize>, LlvmToolError> {
     // Each compressed bundle with the outputs that need a part of it.
     let mut wanted: Vec<(usize, Vec<usize>)> = Vec::new();
     let mut known: HashMap<usize, usize> = HashMap::new();
@@ -197,24 +209,29 @@ fn decompress(
             }
         }
     }
+    let mut left_out = BTreeSet::new();
     for (source, wanting) in wanted {
-        for wanting in wanting.chunks(OUTPUTS_OF_A_PASS) {
-            decompress_one(outputs, places, sources, source, wanting)?;
+        for part in wanting.chunks(OUTPUTS_OF_A_PASS) {
+            if let Some(problem) = decompress_one(outputs, places, sources, source, part)? {
+                damaged(problem)?;
+                left_out.extend(&wanting);
+                break;
+            }
         }
     }
-    Ok(())
+    Ok(left_out)
 }
 
-/// Decompresses the bundle `source` to the outputs in `wanting`.
+/// Decompresses the bundle `source` to the outputs in `wanting`. Returns the error of a damaged bundle.
 fn decompress_one(
     outputs: &[Output],
     places: &[OutputPlace],
     sources: &Sources,
     source: usize,
     wanting: &[usize],
-) -> Result<(), LlvmToolError> {
+) -> Result<Option<LlvmToolError>, LlvmToolError> {
     let Some((bundle, file)) = sources.as_compressed(source) else {
-        return Ok(());
+        return Ok(None);
     };
     let mut files = Vec::new();
     for index in wanting {
@@ -238,8 +255,10 @@ fn decompress_one(
     let compressed = file.stream(bundle.data.clone());
     let mut parts = Parts::new(parts);
     let done = bundle.decompress_from(compressed, &mut parts);
-    done.map(drop).map_err(|problem| match parts.failed {
-        Some((path, error)) => LlvmToolError::file(path, &error),
-        None => compression::failed(name, &problem),
-    })
+    match parts.failed {
+        Some((path, error)) => Err(LlvmToolError::file(path, &error)),
+        None => Ok(done
+            .err()
+            .map(|problem| compression::failed(name, &problem))),
+    }
 }

@@ -110,5 +110,5 @@ fn image_digest(
             return Ok(stream(&unpacker.bundle_content(bundle, &file)?)?);
         }
     };
-    Ok(digest::<Sha256>(&mut &bytes[..])?)
+    Ok(digest::<Sha256>(&mut &*bytes)?)
 }

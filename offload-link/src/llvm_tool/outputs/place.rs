@@ -1,5 +1,6 @@
 //! Place of an output while it is written: beside its final path under a temporary name, or apart in an unnamed file.
 
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,9 +38,15 @@ impl OutputPlaces {
         Ok(())
     }
 
-    /// Renames all files. `wrong` turns the index of an output and its error into the result.
-    pub(super) fn finish<E>(self, wrong: impl Fn(usize, io::Error) -> E) -> Result<(), E> {
-        let mut places = self.list.into_iter().enumerate();
+    /// Renames all files but those that are left out, which are removed. `wrong` turns the index of an output and its error
+    /// into the result.
+    pub(super) fn finish<E>(
+        self,
+        left_out: &BTreeSet<usize>,
+        wrong: impl Fn(usize, io::Error) -> E,
+    ) -> Result<(), E> {
+        let places = self.list.into_iter().enumerate();
+        let mut places = places.filter(|(index, _)| !left_out.contains(index));
         places.try_for_each(|(index, place)| {
             let finished = place.new.finish();
             finished.map_err(|error| wrong(index, error))
