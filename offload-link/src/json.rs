@@ -1,6 +1,6 @@
 //! JSON in the form that every tool prints.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
 
@@ -11,7 +11,11 @@ pub(crate) fn text(value: &impl Serialize) -> String {
     text + "\n"
 }
 
-/// Writes a value like [`text`].
+/// Writes a value like [`text`], which may be too large for memory.
 pub(crate) fn write(value: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
-    out.write_all(text(value).as_bytes())
+    // Standard output would be flushed at each end of a line.
+    let mut out = BufWriter::with_capacity(1 << 16, out);
+    serde_json::to_writer_pretty(&mut out, value)?;
+    out.write_all(b"\n")?;
+    out.flush()
 }

@@ -379,6 +379,25 @@ fn reads_one_image_of_fat_binaries_at_a_time() {
     assert_eq!(place.left(), 0);
 }
 
+/// JSON is several times as large as the kernels that it describes.
+#[test]
+fn prints_kernels_as_json_in_little_memory() {
+    const COUNT: usize = 16_000;
+    let place = Place::new("");
+    let parameters = ".param .u64 a, .param .u64 b, .param .u32 c";
+    let kernels = (0..COUNT).map(|number| {
+        let name = format!("_Z25kernel_with_a_name_{number:06}PfS_i");
+        format!(".visible .entry {name}({parameters}) {{ ret; }}\n")
+    });
+    let kernels: String = kernels.collect();
+    let head = ".version 8.0\n.target sm_80\n.address_size 64\n";
+    place.write("k.ptx", format!("{head}{kernels}"));
+    let done = limited(&place, CARGO, &["inspect", "--kernels", "--json", "k.ptx"]);
+    assert!(done.status.success(), "{}", errors(&done));
+    let json = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(json.matches("\"symbol\": ").count(), COUNT);
+}
+
 /// Runs the commands for people that read a file, and extracts its image.
 fn examines(place: &Place, file: &str) {
     for args in [

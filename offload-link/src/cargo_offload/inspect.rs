@@ -51,7 +51,6 @@ pub(super) fn run(line: &InspectLine, out: &mut impl Write) -> Result<(), CargoO
         let mut found = FileImages::find(input, &mut settings);
         found.identify();
         let kernels = line.kernels.then(|| FileKernels::read(&mut found, limit));
-        let kernels = kernels.as_ref();
         CargoOffloadError::check_unpacked(&input.name)?;
         let name = images::shown(&input.name);
         if found.count() == 0 && found.problems.is_empty() && input.origin == Origin::Searched {
@@ -61,6 +60,7 @@ pub(super) fn run(line: &InspectLine, out: &mut impl Write) -> Result<(), CargoO
         if line.json {
             inspected.push(InspectedFile::of(input, &found, kernels));
         } else {
+            let kernels = kernels.as_ref();
             let written = tree::print(&name, &found, kernels, out);
             written.map_err(CargoOffloadError::unwritten)?;
             if let (0, Some(hint)) = (found.count(), line.find.hint()) {

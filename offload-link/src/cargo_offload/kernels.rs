@@ -50,6 +50,11 @@ impl FileKernels {
         self.lists.get(number)?.as_deref()
     }
 
+    /// Moves the kernels of an image out, by its number.
+    pub(super) fn take(&mut self, number: usize) -> Option<Vec<Kernel>> {
+        self.lists.get_mut(number)?.take()
+    }
+
     /// Lists the kernels of all images, in the order of the images.
     pub(super) fn all(&self) -> impl Iterator<Item = &Kernel> {
         self.lists.iter().flatten().flatten()

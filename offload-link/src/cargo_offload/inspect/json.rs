@@ -8,7 +8,7 @@ use offload_formats::container::inventory::{
 };
 use offload_formats::container::kernels::{ArgumentKind, Kernel};
 use offload_formats::names::OffloadKind;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::cargo_offload::image_text;
 use crate::cargo_offload::images::FileImages;
@@ -81,7 +81,16 @@ struct InspectedImage {
     containers: Vec<InspectedContainer>,
     /// Left out unless kernels were asked for; `null` if an image of this form lists none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    kernels: Option<Option<Vec<InspectedKernel>>>,
+    kernels: Option<Option<InspectedKernels>>,
+}
+
+/// The kernels of an image, which become JSON one by one.
+struct InspectedKernels(Vec<Kernel>);
+
+impl Serialize for InspectedKernels {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(InspectedKernel::of))
+    }
 }
 
 #[derive(Serialize)]
@@ -138,7 +147,7 @@ impl<'a> InspectDocument<'a> {
 }
 
 impl InspectedFile {
-    pub(super) fn of(input: &OpenInput, found: &FileImages, kernels: Option<&FileKernels>) -> Self {
+    pub(super) fn of(input: &OpenInput, found: &FileImages, kernels: Option<FileKernels>) -> Self {
         let mut numbering = Numbering { next: 0, kernels };
         let mut containers = Vec::new();
         for part in &found.parts {
@@ -161,7 +170,7 @@ impl InspectedFile {
 }
 
 impl InspectedContainer {
-    fn of(container: &ImageContainer, numbering: &mut Numbering<'_>) -> Self {
+    fn of(container: &ImageContainer, numbering: &mut Numbering) -> Self {
         let compression = container.compression.as_ref();
         Self {
             members: container.members.iter().map(|name| lossy(name)).collect(),
@@ -209,14 +218,12 @@ impl InspectedContainer {
 }
 
 impl InspectedImage {
-    fn of(image: &InventoryImage, numbering: &mut Numbering<'_>) -> Self {
+    fn of(image: &InventoryImage, numbering: &mut Numbering) -> Self {
         let is_numbered = !image.is_host && image.inner.is_empty();
         let number = is_numbered.then_some(numbering.next);
         numbering.next += usize::from(is_numbered);
-        let kernels = numbering.kernels.map(|kernels| {
-            let kernels = kernels.of(number?)?;
-            Some(kernels.iter().map(InspectedKernel::of).collect())
-        });
+        let kernels = numbering.kernels.as_mut();
+        let kernels = kernels.map(|kernels| kernels.take(number?).map(InspectedKernels));
         Self {
             kernels,
             number,
@@ -245,9 +252,9 @@ impl InspectedImage {
 }
 
 /// Numbers the images of a file, and has their kernels by these numbers.
-struct Numbering<'a> {
+struct Numbering {
     next: usize,
-    kernels: Option<&'a FileKernels>,
+    kernels: Option<FileKernels>,
 }
 
 impl InspectedKernel {
