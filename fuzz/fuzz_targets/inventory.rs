@@ -25,6 +25,10 @@ fn check(data: &[u8], found: &Inventory) {
     }
     for placed in found.images() {
         let image = placed.image;
+        let stored = image.stored_range();
+        if let ContainerData::File = placed.stored_data() {
+            assert!(stored.start <= stored.end && stored.end <= data.len() as u64);
+        }
         let unpacked;
         let bytes = match placed.data() {
             ContainerData::File => data,

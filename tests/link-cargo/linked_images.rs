@@ -313,3 +313,170 @@ fn lists_empty_images_at_the_end_of_their_section() {
     expected.push(image("spir64_gen", "empty", 0));
     assert_eq!(listed(&folder), expected);
 }
+
+/// Written by `fatbinary` of CUDA 13.5: two cubins.
+const FATBIN: &[u8] = include_bytes!("../golden/cuda-13.5/two-images.fatbin");
+
+/// Returns a zstd frame (RFC 8878) of `content` in a raw block and a number of zeros in a block of one repeated byte.
+fn frame(content: &[u8], zeros: u32) -> Vec<u8> {
+    let size = content.len() as u32;
+    // A single segment without a checksum, whose size has 4 bytes.
+    let header = [0x28, 0xb5, 0x2f, 0xfd, 0b1010_0000];
+    // Bit 0: the last block; bits 1 and 2: 0 for raw bytes, 1 for one byte that is repeated.
+    let [raw, repeated] = [size << 3, (zeros << 3) | 0b11].map(u32::to_le_bytes);
+    let size = (size + zeros).to_le_bytes();
+    [&header[..], &size, &raw[..3], content, &repeated[..3], &[0]].concat()
+}
+
+/// The second image of the assembly.
+fn second() -> Vec<u8> {
+    let words = [0x0723_0203_u32, 0x10000, 0, 2, 0, 0x20011, 6];
+    words.map(u32::to_le_bytes).concat()
+}
+
+/// Images as Intel's compiler links them with `--offload-compress`: the table has the uncompressed size of a frame. The
+/// second image is a frame of 1000 bytes. Another one follows after padding, for which `last` is the size in the table.
+fn compressed(folder: &Folder, last: usize) -> String {
+    folder.write("second.zst", frame(&second(), 972));
+    folder.write("last.zst", frame(FATBIN, 0));
+    let words = ".long 0x07230203, 0x10000, 0, 2, 0, 0x20011, 6";
+    let source = changed(
+        words,
+        ".incbin \"second.zst\"\n.p2align 4\nlast: .incbin \"last.zst\"",
+    );
+    let entries = format!(".quad second, 1000\n.quad last, {last}");
+    source.replace(".quad second, second_end - second", &entries)
+}
+
+fn compressed_files(folder: &Folder, json: &str) -> Vec<(String, String, u64, u64)> {
+    let found: serde_json::Value = serde_json::from_str(json).unwrap();
+    let images = found["files"][0]["containers"][0]["images"].as_array();
+    let of = |image: &serde_json::Value| {
+        let text = |key: &str| image[key].as_str().unwrap_or_default().to_owned();
+        let [offset, size] = ["offset", "stored_size"].map(|key| image[key].as_u64().unwrap());
+        let stored = &folder.read("linked")[offset as usize..][..size as usize];
+        let is_frame = stored.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+        assert_eq!(is_frame, !text("compression").is_empty());
+        (
+            text("form"),
+            text("compression"),
+            image["size"].as_u64().unwrap(),
+            size,
+        )
+    };
+    images.unwrap().iter().map(of).collect()
+}
+
+#[test]
+fn unpacks_compressed_images_of_linked_sycl_libraries() {
+    let folder = Folder::new();
+    let source = compressed(&folder, FATBIN.len());
+    let size = FATBIN.len() as u64;
+    let expected = [
+        ("SPIR-V", "", 20, 20),
+        ("SPIR-V", "zstd", 1000, 44),
+        ("container", "zstd", size, size + 16),
+    ];
+    let expected = expected
+        .map(|(form, packed, size, stored)| (form.to_owned(), packed.to_owned(), size, stored));
+    let other = source
+        .replace("__CLANG_OFFLOAD_BUNDLE__sycl-spir64_gen", ".others")
+        .replace("__CLANG_OFFLOAD_BUNDLE__sycl-spir64", "OFFLOAD_DEVICE_CODE");
+    for source in [&source, &other] {
+        link(&folder, source, &["-shared"]);
+        let json = run(&mut command(&folder, &["inspect", "--json", "linked"]));
+        assert_eq!(compressed_files(&folder, &json), expected);
+        assert!(said(&folder, &["verify", "--deny=warnings", "linked"]).0);
+        let out = run(&mut command(
+            &folder,
+            &["extract", "--out", "images", "linked"],
+        ));
+        let files: Vec<&str> = out.lines().collect();
+        let [first, unpacked, sm_80, sm_100a, ..] = files[..] else {
+            panic!("{out}");
+        };
+        assert_eq!(folder.read(first).len(), 20);
+        assert_eq!(folder.read(unpacked), [second(), vec![0; 972]].concat());
+        // Offsets and sizes of the images: the golden test of `format/fatbin.rs`.
+        for (file, start) in [(sm_80, 0x50), (sm_100a, 0xc70)] {
+            let image = folder.read(file);
+            assert_eq!(image, FATBIN[start..][..image.len()]);
+            assert!(image.starts_with(b"\x7fELF"), "{file}");
+        }
+    }
+    link(&folder, &source, &["-shared"]);
+    let text = run(&mut command(&folder, &["inspect", "linked"]));
+    assert!(text.contains(", zstd, 44 B stored\n"), "{text}");
+    let text = run(&mut command(&folder, &["size", "--json", "linked"]));
+    let sizes: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let container = &sizes["containers"][0];
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    assert_eq!(number(&container["unpacked"]), 20 + 1000 + 2984 + 4848);
+    // No more than the section, which the compressed fat binary's images share.
+    let images = container["images"].as_array().unwrap();
+    let stored: u64 = images.iter().map(|image| number(&image["stored"])).sum();
+    let whole = number(&container["stored"]);
+    assert!((whole - 4..=whole).contains(&stored), "{text}");
+}
+
+#[test]
+fn reports_damaged_compressed_images_and_lists_the_others() {
+    let folder = Folder::new();
+    let size = FATBIN.len();
+    let fails = |options: &[&str], expected: &str, count: usize| {
+        let inspect = [&["inspect", "--json", "linked"], options].concat();
+        let output = command(&folder, &inspect).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            !output.status.success() && text.contains(expected),
+            "{text}"
+        );
+        assert_eq!(text.matches("error:").count(), 1, "{text}");
+        let json = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(images_in(&json).len(), count, "{json}");
+        let (is_done, text) = said(&folder, &["verify", "linked"]);
+        assert_eq!(is_done, !options.is_empty(), "{text}");
+    };
+    let place = "section `__CLANG_OFFLOAD_BUNDLE__sycl-spir64`: image 2 at offset 0x";
+    for (wrong, found) in [
+        (size - 1, "more".to_owned()),
+        (size + 1, format!("{size:#x}")),
+    ] {
+        link(&folder, &compressed(&folder, wrong), &["-shared"]);
+        fails(
+            &[],
+            &format!(": expected {wrong:#x} bytes in the zstd frame, found {found}\n"),
+            3,
+        );
+        fails_at(&folder, place);
+    }
+    link(&folder, &compressed(&folder, size), &["-shared"]);
+    fails(
+        &["--max-decompressed-size=1100"],
+        "is more than the allowed 0x64\nhint: ",
+        3,
+    );
+    // The type of the first image's first block, and the size of the last one's.
+    let good = folder.read("linked");
+    let find = |bytes: &[u8]| {
+        good.windows(bytes.len())
+            .position(|part| part == bytes)
+            .unwrap()
+    };
+    let [second, last] = [frame(&second(), 972), frame(FATBIN, 0)].map(|frame| find(&frame) + 9);
+    for (place, byte) in [(second, good[second] | 0b110), (last + 2, 0xff)] {
+        let mut bad = good.clone();
+        bad[place] = byte;
+        folder.write("linked", bad);
+        fails(&[], ": the zstd frame is damaged: ", 3);
+    }
+    let out = command(&folder, &["extract", "--out", "images", "linked"])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(out.stdout).unwrap().lines().count(), 3);
+}
+
+fn fails_at(folder: &Folder, place: &str) {
+    let (_, text) = said(folder, &["inspect", "linked"]);
+    assert!(text.contains(place), "{text}");
+}

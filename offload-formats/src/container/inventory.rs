@@ -56,7 +56,7 @@ use walk::Places;
 pub use found::{
     ContainerCompression, ContainerData, ContainerFormat, ImageContainer, Inventory,
     InventoryImage, InventoryProblem, MAX_NESTING, OutsideMember, PackedMember, PlacedImage,
-    UnsupportedFile,
+    UnpackedImage, UnsupportedFile,
 };
 pub use identity::{HEAD_SIZE, ImageForm, may_contain_images};
 

@@ -265,14 +265,17 @@ impl Verifier {
         // Images that are compressed together follow one another.
         let mut unpacker = FatbinUnpacker::new(data, self.settings.limit.memory());
         for image in images.iter().filter(|image| !image.is_host) {
-            for inner in &image.inner {
-                self.images(data, inner, &inner.images);
-            }
             let place = FindingPlace::of(container).entry(image);
+            let own = image.unpacked.as_ref().map(|own| &own.data);
+            if let Some(ContainerData::Unpacked(bytes)) = own {
+                let cache = bytes.open();
+                self.plain_image(&cache, container, image);
+                self.check_reads(&cache);
+                continue;
+            }
             let packed = image.fatbin_entry.as_ref();
             match packed.filter(|entry| entry.is_compressed()) {
-                _ if !image.inner.is_empty() => {}
-                None => self.image(data, image.range.clone(), container, image),
+                None => self.plain_image(data, container, image),
                 Some(entry) => match unpacker.image(entry) {
                     Ok(bytes) => self.image(bytes, 0..bytes.len() as u64, container, image),
                     Err(problem) => {
@@ -285,6 +288,21 @@ impl Verifier {
                     }
                 },
             }
+        }
+    }
+
+    /// Checks an image in `data`, or the images of the containers that it consists of.
+    fn plain_image<'d, R: ReadAt<'d>>(
+        &mut self,
+        data: R,
+        container: &ImageContainer,
+        image: &InventoryImage,
+    ) {
+        for inner in &image.inner {
+            self.images(data, inner, &inner.images);
+        }
+        if image.inner.is_empty() {
+            self.image(data, image.range.clone(), container, image);
         }
     }
 

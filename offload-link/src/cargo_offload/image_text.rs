@@ -34,15 +34,15 @@ pub(super) fn form(placed: &PlacedImage<'_>) -> &'static str {
 
 /// Returns the place of an image: its offset in the file or in its container's unpacked bytes.
 pub(super) fn place(placed: &PlacedImage<'_>) -> String {
-    let is_unpacked = !matches!(placed.data(), ContainerData::File);
-    let offset = placed.image.range.start;
+    let is_unpacked = !matches!(placed.stored_data(), ContainerData::File);
+    let offset = placed.image.stored_range().start;
     match is_unpacked {
         true => format!("unpacked offset {offset:#x}"),
         false => format!("offset {offset:#x}"),
     }
 }
 
-/// Returns the name of the compression of an image in a CUDA fat binary.
+/// Returns the name of the compression of an image itself.
 pub(super) fn compression(compression: FatbinCompression) -> &'static str {
     match compression {
         FatbinCompression::Lz4 => "lz4",

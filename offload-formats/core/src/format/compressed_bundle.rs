@@ -23,7 +23,6 @@
 //! [`compress_to`] are streams, and [`CompressedBundle::contents`] decompresses only headers.
 
 mod error;
-mod frames;
 mod header;
 mod read;
 #[cfg(feature = "tools")]
@@ -35,7 +34,7 @@ use std::ops::Range;
 use crate::md5::Md5;
 
 use super::bytes::{Cursor, OutOfBounds, ReadAt, field};
-use super::magic;
+use super::{magic, zstd_frame};
 use header::{FixedHeader, Sizes1, Sizes2, Sizes3};
 
 pub use super::codec::Method;
@@ -178,7 +177,7 @@ impl CompressedBundle {
     fn frames_end<'d, R: ReadAt<'d>>(&self, data: R) -> Option<u64> {
         match self.method {
             Method::Zlib => None,
-            Method::Zstd => frames::end(Cursor::new(data, self.data.clone())),
+            Method::Zstd => zstd_frame::end(Cursor::new(data, self.data.clone())),
         }
     }
 

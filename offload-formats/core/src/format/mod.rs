@@ -51,3 +51,5 @@ pub mod string_table;
 pub mod unpacked;
 #[cfg(feature = "tools")]
 pub mod zip;
+#[doc(hidden)]
+pub mod zstd_frame;

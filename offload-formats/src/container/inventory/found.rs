@@ -132,8 +132,10 @@ pub struct InventoryImage {
     pub own_target_id: Option<String>,
     /// Form of the image; `None` if its bytes were not read, because they are compressed.
     pub form: Option<ImageForm>,
-    /// Range in the container's data.
+    /// Range in [`PlacedImage::data`]: the container's data, or the image's own if it was unpacked.
     pub range: Range<u64>,
+    /// The image's own data, if the image was compressed alone and the container's format is [`ContainerFormat::LinkedImages`].
+    pub unpacked: Option<UnpackedImage>,
     /// Size in bytes, uncompressed.
     pub size: u64,
     /// Size in the container's data in bytes. Images that are compressed together share theirs by their sizes.
@@ -142,6 +144,16 @@ pub struct InventoryImage {
     pub fatbin_entry: Option<FatbinEntry>,
     /// Containers that the image consists of, such as a fat binary in an offload binary.
     pub inner: Vec<ImageContainer>,
+}
+
+/// The data of an image that was unpacked: a zstd frame.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct UnpackedImage {
+    /// Range of the frame in the container's data.
+    pub stored: Range<u64>,
+    /// The unpacked bytes.
+    pub data: ContainerData,
 }
 
 impl InventoryImage {
@@ -170,6 +182,7 @@ impl InventoryImage {
             size,
             stored_size: entry.size_in_file(),
             range,
+            unpacked: None,
             fatbin_entry: Some(entry),
             inner: Vec::new(),
         }
@@ -178,7 +191,17 @@ impl InventoryImage {
     /// Returns the compression of the image itself.
     #[must_use]
     pub fn compression(&self) -> Option<FatbinCompression> {
-        self.fatbin_entry.as_ref()?.compression
+        match (&self.fatbin_entry, &self.unpacked) {
+            (Some(entry), _) => entry.compression,
+            (None, unpacked) => unpacked.as_ref().map(|_| FatbinCompression::Zstd),
+        }
+    }
+
+    /// Returns the range of the image in the container's data, where it may be compressed.
+    #[must_use]
+    pub fn stored_range(&self) -> Range<u64> {
+        let unpacked = self.unpacked.as_ref();
+        unpacked.map_or(self.range.clone(), |unpacked| unpacked.stored.clone())
     }
 }
 
@@ -262,9 +285,18 @@ impl<'a> PlacedImage<'a> {
             .expect("an image has a container")
     }
 
-    /// Returns the data that the image's range refers to: the innermost that is not in the file, or the file.
+    /// Returns the data that the image's range refers to: its own, the innermost that is not in the file, or the file.
     #[must_use]
     pub fn data(&self) -> &'a ContainerData {
+        if let Some(unpacked) = &self.image.unpacked {
+            return &unpacked.data;
+        }
+        self.stored_data()
+    }
+
+    /// Returns the data that the image's [stored range](InventoryImage::stored_range) refers to: that of its containers.
+    #[must_use]
+    pub fn stored_data(&self) -> &'a ContainerData {
         let containers = self.containers.iter().rev().flatten();
         let mut data = containers.map(|container| &container.data);
         data.find(|data| !matches!(data, ContainerData::File))

@@ -238,7 +238,7 @@ impl InspectedImage {
             processor: image.target.processor.clone(),
             own_target_id: image.own_target_id.clone(),
             form: image.form.map(ImageForm::name),
-            offset: image.range.start,
+            offset: image.stored_range().start,
             size: image.size,
             stored_size: image.stored_size,
             compression: image.compression().map(image_text::compression),

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use offload_formats::container::inventory::{ContainerFormat, ImageContainer, PlacedImage};
+use offload_formats::container::inventory::{
+    ContainerFormat, ImageContainer, InventoryImage, PlacedImage,
+};
 use offload_formats::escape::terminal;
 use serde::{Serialize, Serializer};
 
@@ -201,6 +203,10 @@ impl MeasuredContainer {
     ) -> Self {
         let around = around(part, container);
         let is_compressed = container.compression.is_some() || part.packed_size.is_some();
+        // Images in one that is compressed have their sizes there.
+        let has_containers =
+            |image: &InventoryImage| image.unpacked.is_some() && !image.inner.is_empty();
+        let is_shared = is_compressed || container.images.iter().any(has_containers);
         let sizes = inside.iter().map(|placed| placed.image.stored_size);
         let whole = sizes.fold(0, u64::saturating_add);
         let stored = match container.format {
@@ -222,7 +228,7 @@ impl MeasuredContainer {
                 number: *number - 1,
                 target: image_text::target(placed),
                 form: image_text::form(placed),
-                stored: match is_compressed {
+                stored: match is_shared {
                     true => part_of(stored, stored_size, whole),
                     false => stored_size,
                 },

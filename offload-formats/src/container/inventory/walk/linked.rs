@@ -3,15 +3,20 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::Walker;
+use super::{ContainerPlace, Walker};
 use crate::container::Standing;
 use crate::container::bundled::DeviceTarget;
 use crate::container::elf::ElfError;
-use crate::container::inventory::found::ContainerFormat;
+use crate::container::inventory::found::{
+    ContainerData, ContainerFormat, InventoryImage, UnpackedImage,
+};
 use crate::container::inventory::identity::Identity;
-use crate::container::inventory::linked_images::{LinkedImages, LinkedSection};
+use crate::container::inventory::linked_images::{
+    LinkedImage, LinkedImages, LinkedImagesProblem, LinkedSection,
+};
 use crate::container::object_bundle::{BundleSection, whole_bundle_sections};
 use crate::format::bytes::ReadAt;
+use crate::format::zstd_frame;
 
 impl<'d, R: ReadAt<'d>> Walker<'_, R> {
     /// Adds the bundle in an object's sections, but no linked images.
@@ -59,7 +64,7 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
             // Each image has a copy of the entry ID.
             let more = SMALLEST.saturating_add(section.id.unwrap_or_default().len() as u64);
             let sizes = section.images.iter().map(|image| {
-                let size = image.end.saturating_sub(image.start);
+                let size = image.stored.end.saturating_sub(image.stored.start);
                 size.saturating_add(more)
             });
             let size = sizes.fold(0, u64::saturating_add);
@@ -67,22 +72,69 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
                 return self.problem("images overlap too often".into());
             };
             self.left = left;
+            let place = ContainerPlace {
+                section: Some(section.name.to_vec()),
+                ..self.place.clone()
+            };
+            let before = std::mem::replace(&mut self.place, place);
             let mut container = self.container(ContainerFormat::LinkedImages, section.content);
-            container.section = Some(section.name.to_vec());
-            let images = section.images.into_iter();
-            if let Some(id) = section.id {
-                let images = images.map(|image| (id.to_owned(), image));
-                self.entries(container, images.collect(), Some(self.data));
-                continue;
-            }
-            for (index, range) in images.enumerate() {
-                let identity = Identity::of(self.data, range.clone());
-                let mut image =
-                    super::image(index, DeviceTarget::default(), identity, range.clone());
-                image.inner = self.inner(self.data, range);
-                container.images.push(image);
-            }
+            let images = section.images.iter().enumerate();
+            container.images = images
+                .filter_map(|(index, image)| self.linked_image(index, section.id, image))
+                .collect();
             self.found.containers.push(container);
+            self.place = before;
         }
+    }
+
+    /// Returns a linked image, unpacked. One that cannot be unpacked becomes a problem.
+    fn linked_image(
+        &mut self,
+        index: usize,
+        id: Option<&str>,
+        image: &LinkedImage,
+    ) -> Option<InventoryImage> {
+        let stored = image.stored.clone();
+        let Some(size) = image.unpacked else {
+            return Some(self.linked_image_in(self.data, index, id, stored));
+        };
+        let left = self.unpacking.left;
+        // Damaged frames count, too: they may be many.
+        self.unpacking.left = left.saturating_sub(size);
+        let scratch = &self.unpacking.scratch;
+        let bytes = zstd_frame::unpack(self.data, stored.clone(), size, left, scratch);
+        let bytes = bytes.map_err(|problem| LinkedImagesProblem::Packed {
+            index,
+            offset: stored.start,
+            problem,
+        });
+        let bytes = self.noted(bytes)?;
+        let mut found = self.linked_image_in(&bytes.open(), index, id, 0..size);
+        for container in &mut found.inner {
+            container.data = ContainerData::Unpacked(bytes.clone());
+        }
+        found.stored_size = stored.end.saturating_sub(stored.start);
+        found.unpacked = Some(UnpackedImage {
+            stored,
+            data: ContainerData::Unpacked(bytes),
+        });
+        Some(found)
+    }
+
+    /// Returns a linked image in `data`, which is the file or its unpacked bytes.
+    fn linked_image_in<'b, B: ReadAt<'b>>(
+        &mut self,
+        data: B,
+        index: usize,
+        id: Option<&str>,
+        range: Range<u64>,
+    ) -> InventoryImage {
+        if let Some(id) = id {
+            return self.entry(index, id.to_owned(), range, Some(data));
+        }
+        let identity = Identity::of(data, range.clone());
+        let mut image = super::image(index, DeviceTarget::default(), identity, range.clone());
+        image.inner = self.inner(data, range);
+        image
     }
 }

@@ -1,12 +1,35 @@
-//! Finds the end of zstd frames without decompressing: each block records its size.
+//! Zstd frames. Finds their ends without decompressing: each block records its size.
 //!
 //! Specification: <https://datatracker.ietf.org/doc/html/rfc8878#section-3.1>.
 
+#[cfg(feature = "tools")]
+mod unpack;
+
+#[cfg(feature = "tools")]
+use std::ops::Range;
+
 use crate::format::bytes::{Cursor, OutOfBounds, ReadAt, field};
+
+#[cfg(feature = "tools")]
+pub use unpack::{ZstdFrameError, unpack};
 
 const FRAME: u32 = 0xfd2f_b528;
 /// Magic of a frame without content; its last hexadecimal digit may be any.
 const SKIPPABLE: u32 = 0x184d_2a50;
+
+/// Tells whether a range starts with the magic of a frame that has content.
+#[cfg(feature = "tools")]
+pub fn starts<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> bool {
+    field(&mut Cursor::new(data, range), "magic of frame") == Ok(FRAME)
+}
+
+/// Returns the end of the frame that a range starts with; `None` if there is no complete one.
+#[cfg(feature = "tools")]
+pub fn first_end<'d, R: ReadAt<'d>>(data: R, range: Range<u64>) -> Option<u64> {
+    let mut cursor = Cursor::new(data, range);
+    let is_complete = frame(&mut cursor).ok()?;
+    is_complete.then(|| cursor.position())
+}
 
 /// Returns the end of the consecutive frames at the cursor, if there is one and all are complete.
 pub(super) fn end<'d, R: ReadAt<'d>>(mut cursor: Cursor<'d, R>) -> Option<u64> {
@@ -65,3 +88,6 @@ fn skip<'d, R: ReadAt<'d>>(cursor: &mut Cursor<'d, R>, size: u64) -> Result<(), 
     *cursor = cursor.at(range.end);
     Ok(())
 }
+
+#[cfg(all(test, feature = "tools"))]
+mod tests;
