@@ -32,13 +32,14 @@ pub fn version(text: &[u8]) -> Option<(u16, u16)> {
     Some((major, (minor - b'0').into()))
 }
 
-/// Reads the processor of the text, such as `sm_90a`.
+/// Reads the processor of the text, such as `sm_90a`. It ends at the first character that no name has: `ptxas` accepts
+/// `.target sm_35.address_size 64`, which NVIDIA's `libcupti.so` contains.
 #[must_use]
 pub fn target(text: &[u8]) -> Option<String> {
     let text = stripped(text);
     let text = String::from_utf8_lossy(&text);
     let (_, rest) = text.split_once(".target")?;
-    let divides = |c: char| c == ',' || c.is_whitespace();
+    let divides = |c: char| !c.is_ascii_alphanumeric() && c != '_';
     let processor = rest.trim_start().split(divides).next()?;
     Some(processor.to_owned())
 }
@@ -109,6 +110,23 @@ fn string(text: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As `ptxas` of CUDA 13.5 reads them.
+    #[test]
+    fn reads_the_target_up_to_the_next_word() {
+        for (text, expected) in [
+            (".version 8.0\n.target sm_90a, texmode_independent\n", "sm_90a"),
+            (
+                ".version 8.0.target sm_35.address_size 64 .entry k(){ret;}",
+                "sm_35",
+            ),
+            (".version 8.0.target sm_20.entry k(){ret;}", "sm_20"),
+            (".target/**/sm_100f/**/.address_size 64", "sm_100f"),
+        ] {
+            assert_eq!(target(text.as_bytes()).as_deref(), Some(expected), "{text}");
+        }
+        assert_eq!(target(b".version 8.0"), None);
+    }
 
     #[test]
     fn leaves_out_comments_and_no_strings() {
