@@ -215,6 +215,57 @@ fn names_members_that_it_does_not_prune() {
     assert!(!folder.path("locked").exists());
 }
 
+/// A library as Intel's compiler links it.
+const SYCL: &str = r#"
+.section __CLANG_OFFLOAD_BUNDLE__sycl-spir64, "a"
+image: .long 0x07230203, 0x10000, 0, 1, 0
+.section .tgtimg, "aw"
+.quad image, 20
+.section .note.GNU-stack, "", @progbits
+"#;
+
+#[test]
+fn names_members_if_no_image_can_be_pruned() {
+    let folder = folder();
+    folder.write("k.s", SYCL);
+    cc(
+        &folder,
+        Path::new("cc"),
+        &["-shared", "-nostdlib", "k.s", "-o", "libk.so"],
+    );
+    // An object for 32 bits with images.
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/22.1.8");
+    std::fs::copy(format!("{golden}/elf32le.o"), folder.path("images.o")).unwrap();
+    folder.write("text", "text");
+    let zip = |arguments: &[&str]| python(&folder, &[&["-m", "zipfile", "-c"], arguments].concat());
+    if zip(&["inner.zip", "libk.so"]).is_none() {
+        return;
+    }
+    zip(&["all.zip", "libk.so", "inner.zip", "images.o", "text"]);
+    let before = folder.read("all.zip");
+    let members = [
+        "member `libk.so`: images in sections `__CLANG_OFFLOAD_BUNDLE__…` are not pruned",
+        "member `inner.zip`: zip files in zip files are not pruned",
+        "member `images.o`: its device images stay: expected a 64-bit little-endian ELF file for x86-64 or AArch64",
+    ];
+    let warnings = |file: &str| {
+        let lines = members.map(|text| format!("cargo offload prune: warning: {file}: {text}\n"));
+        lines.concat()
+    };
+    let output = prune(&folder, &["--keep=gfx1100", "--in-place", "all.zip"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let error = "error: all.zip: no device images that can be pruned are in the zip file\n";
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said, warnings("all.zip") + error);
+    assert!(folder.read("all.zip") == before);
+    std::fs::create_dir(folder.path("tree")).unwrap();
+    std::fs::rename(folder.path("all.zip"), folder.path("tree/all.zip")).unwrap();
+    let output = prune(&folder, &["--keep=gfx1100", "-r", "tree", "-o", "small"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with(&warnings("tree/all.zip")), "{said}");
+    assert!(folder.read("small/all.zip") == before);
+}
+
 #[test]
 fn refuses_signed_and_damaged_wheels() {
     let Some(folder) = built(&["pkg-1.0.dist-info/RECORD.jws"]) else {

@@ -38,6 +38,7 @@ const IN_DATA: &str = "images in the middle of data, such as `include_bytes!`, a
     lists them";
 use report::{PruneDocument, PruneReport};
 use tree::PrunedTree;
+use wheel::ZipPruning;
 
 /// Removes the device images of some targets from programs, libraries, objects, archives, wheels and folders.
 ///
@@ -179,15 +180,7 @@ impl Pruner<'_> {
         if self.tree.is_some() && !matches!(done, Ok(Some(_))) {
             tree::copy_file(name, &output)?;
         }
-        match &done {
-            Ok(None) if input.origin == Origin::Named => Err(CargoOffloadError::of(
-                name,
-                format_args!(
-                    "no device images that can be pruned are in the zip file\nhint: {IN_DATA}"
-                ),
-            )),
-            _ => done,
-        }
+        done
     }
 
     fn prune(
@@ -236,8 +229,21 @@ impl Pruner<'_> {
     ) -> Result<Option<PruneReport>, CargoOffloadError> {
         let name = input.name.as_path();
         let pruned = wheel::prune_zip(&input.reading, input.size, &self.choice, &self.limit);
-        let Some(pruned) = pruned.map_err(|problem| CargoOffloadError::of(name, &problem))? else {
-            return Ok(None);
+        let pruned = match pruned.map_err(|problem| CargoOffloadError::of(name, &problem))? {
+            ZipPruning::Pruned(pruned) => pruned,
+            ZipPruning::Nothing(left) => {
+                warn_of_left(name, &left);
+                let hint = match left.is_empty() {
+                    true => format!("\nhint: {IN_DATA}"),
+                    false => String::new(),
+                };
+                let nothing =
+                    format_args!("no device images that can be pruned are in the zip file{hint}");
+                return match input.origin {
+                    Origin::Named => Err(CargoOffloadError::of(name, nothing)),
+                    Origin::Searched => Ok(None),
+                };
+            }
         };
         self.check(name, &pruned.counts)?;
         if !self.is_unchanged(&pruned.counts) {
@@ -258,10 +264,7 @@ impl Pruner<'_> {
         counts: &PruneCounts,
         left: Vec<String>,
     ) -> PruneReport {
-        for text in &left {
-            let text = format!("{}: {text}", terminal(old.0));
-            say::warning("cargo offload prune", &text);
-        }
+        warn_of_left(old.0, &left);
         PruneReport::new(old, new, counts, left)
     }
 
@@ -300,6 +303,29 @@ impl Pruner<'_> {
     }
 }
 
+/// Warns of the parts of a file that stay as they are.
+fn warn_of_left(name: &Path, left: &[String]) {
+    for text in left {
+        let text = format!("{}: {text}", terminal(name));
+        say::warning("cargo offload prune", &text);
+    }
+}
+
+/// Returns the text for a file whose images are in formats that are not changed.
+fn images_stay(error: &PruneError) -> String {
+    format!("its device images stay: {error}")
+}
+
+/// Tells whether a file contains images. One that is an image itself, for one target, contains none.
+fn contains_images<'d>(data: impl ReadAt<'d>, size: u64) -> bool {
+    let found = inventory(data, &mut Unpacking::in_memory(0));
+    let mut images = found
+        .containers
+        .iter()
+        .flat_map(|container| &container.images);
+    images.any(|image| !image.is_host && image.range != (0..size))
+}
+
 /// Tells whether a command passes over a file that it cannot change: one of a folder. Warns if the file has device images.
 pub(super) fn passes_over<'d>(
     command: &str,
@@ -314,16 +340,8 @@ pub(super) fn passes_over<'d>(
     if problem.is_unsupported() {
         say::warning(command, &format!("{name}: {error}"));
     } else if problem.is_without_images() {
-        // Images in formats that are not changed. A file that is an image, for one target, contains none.
-        let found = inventory(data, &mut Unpacking::in_memory(0));
-        let mut images = found
-            .containers
-            .iter()
-            .flat_map(|container| &container.images);
-        let whole = 0..input.size;
-        if images.any(|image| !image.is_host && image.range != whole) {
-            let text = format!("{name}: its device images stay: {error}");
-            say::warning(command, &text);
+        if contains_images(data, input.size) {
+            say::warning(command, &format!("{name}: {}", images_stay(error)));
         }
     } else {
         return false;

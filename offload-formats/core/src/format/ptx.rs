@@ -115,7 +115,10 @@ mod tests {
     #[test]
     fn reads_the_target_up_to_the_next_word() {
         for (text, expected) in [
-            (".version 8.0\n.target sm_90a, texmode_independent\n", "sm_90a"),
+            (
+                ".version 8.0\n.target sm_90a, texmode_independent\n",
+                "sm_90a",
+            ),
             (
                 ".version 8.0.target sm_35.address_size 64 .entry k(){ret;}",
                 "sm_35",

@@ -18,6 +18,7 @@ use offload_formats::format::zip::{NewZipContent, ZipFile, ZipMember, ZipMethod,
 
 use super::new_file::{OTHER_IMAGES, copy, keep_all, unchecked, write_checked};
 use super::record::{WheelRecord, hash, plain};
+use super::{contains_images, images_stay};
 use crate::cargo_offload::packed::unpack_if;
 use crate::decompressed;
 use crate::decompressed::DecompressionLimit;
@@ -25,6 +26,13 @@ use crate::files::{self, Opened, Reading};
 
 /// Largest size of `RECORD` in bytes.
 const RECORD_SIZE: u64 = 64 << 20;
+
+/// A zip file, with the images of its members.
+pub(super) enum ZipPruning {
+    Pruned(PrunedZip),
+    /// No member has images that can be pruned. Members that stay as they are, because their images are of other kinds.
+    Nothing(Vec<String>),
+}
 
 /// A pruned zip file: pieces, of which input 0 is the old file, and input 1 has new content.
 pub(super) struct PrunedZip {
@@ -41,13 +49,13 @@ pub(super) struct PrunedZip {
 ///
 /// # Errors
 ///
-/// Returns a message if the zip file or a member cannot be pruned. `Ok(None)` if no member has images.
+/// Returns a message if the zip file or a member cannot be pruned.
 pub(super) fn prune_zip(
     input: &Arc<Reading>,
     size: u64,
     choice: &PruneChoice,
     limit: &DecompressionLimit,
-) -> Result<Option<PrunedZip>, String> {
+) -> Result<ZipPruning, String> {
     let cache = ReadCache::new(input.part(0..size));
     let zip = ZipFile::parse(&cache, 0..size).map_err(|error| error.to_string())?;
     let mut pruner = ZipPruner {
@@ -75,7 +83,7 @@ pub(super) fn prune_zip(
         done.map_err(|problem| in_member(member, &problem))?;
     }
     if !pruner.has_images {
-        return Ok(None);
+        return Ok(ZipPruning::Nothing(pruner.left));
     }
     if !pruner.new.is_empty() {
         check_unsigned(&zip)?;
@@ -92,7 +100,7 @@ pub(super) fn prune_zip(
     }
     let pieces = zip.with_new_content(&cache, &pruner.new);
     let pieces = pieces.map_err(|error| error.to_string())?;
-    Ok(Some(PrunedZip {
+    Ok(ZipPruning::Pruned(PrunedZip {
         counts: pruner.counts,
         left: pruner.left,
         size: pieces.iter().map(Piece::size).sum(),
@@ -121,10 +129,12 @@ impl PrunedZip {
         let again = Reading::new(Opened::new(Path::new(""), again, None));
         let read = prune_zip(&again, self.size, &keep_all(), limit);
         match read {
-            Ok(Some(read)) if read.counts.keeps_like(&self.counts) && read.size == self.size => {
+            Ok(ZipPruning::Pruned(read))
+                if read.counts.keeps_like(&self.counts) && read.size == self.size =>
+            {
                 Ok(())
             }
-            Ok(None) if self.counts.kept.is_empty() => Ok(()),
+            Ok(ZipPruning::Nothing(_)) if self.counts.kept.is_empty() => Ok(()),
             Ok(_) => Err(OTHER_IMAGES.to_owned()),
             Err(problem) => Err(unchecked(&problem)),
         }
@@ -176,7 +186,13 @@ impl ZipPruner<'_> {
         let contents = files::scratch();
         let pruned = match prune(&cache, self.choice, self.limit, &contents) {
             Ok(pruned) => pruned,
-            Err(error) if error.problem.is_without_images() => return Ok(()),
+            Err(error) if error.problem.is_without_images() => {
+                let size = range.end.saturating_sub(range.start);
+                if contains_images(&cache, size) {
+                    self.left.push(in_member(member, &images_stay(&error)));
+                }
+                return Ok(());
+            }
             Err(error) if error.problem.is_unsupported() => {
                 self.left.push(in_member(member, &error.to_string()));
                 return Ok(());
