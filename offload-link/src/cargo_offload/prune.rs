@@ -5,20 +5,20 @@
 //! | `new_file.rs` | new files: written, compared with the old ones, and renamed |
 //! | `wheel.rs`, `record.rs` | zip files, and the `RECORD` of wheels |
 //! | `tree.rs` | folders |
+//! | `unchanged.rs` | what stays as it is |
 //! | `report.rs` | what became of each file |
 
 mod new_file;
 mod record;
 mod report;
 mod tree;
+mod unchanged;
 mod wheel;
 
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use offload_formats::container::bundled::Unpacking;
-use offload_formats::container::inventory::inventory;
 use offload_formats::container::prune::{
     PruneChoice, PruneCounts, PruneError, PruneProblem, PrunedFile, PtxChoice, prune,
 };
@@ -38,6 +38,7 @@ const IN_DATA: &str = "images in the middle of data, such as `include_bytes!`, a
     lists them";
 use report::{PruneDocument, PruneReport};
 use tree::PrunedTree;
+use unchanged::{contains_images, images_stay, warn_of_left};
 use wheel::ZipPruning;
 
 /// Removes the device images of some targets from programs, libraries, objects, archives, wheels and folders.
@@ -301,29 +302,6 @@ impl Pruner<'_> {
         }
         Ok(())
     }
-}
-
-/// Warns of the parts of a file that stay as they are.
-fn warn_of_left(name: &Path, left: &[String]) {
-    for text in left {
-        let text = format!("{}: {text}", terminal(name));
-        say::warning("cargo offload prune", &text);
-    }
-}
-
-/// Returns the text for a file whose images are in formats that are not changed.
-fn images_stay(error: &PruneError) -> String {
-    format!("its device images stay: {error}")
-}
-
-/// Tells whether a file contains images. One that is an image itself, for one target, contains none.
-fn contains_images<'d>(data: impl ReadAt<'d>, size: u64) -> bool {
-    let found = inventory(data, &mut Unpacking::in_memory(0));
-    let mut images = found
-        .containers
-        .iter()
-        .flat_map(|container| &container.images);
-    images.any(|image| !image.is_host && image.range != (0..size))
 }
 
 /// Tells whether a command passes over a file that it cannot change: one of a folder. Warns if the file has device images.

@@ -111,7 +111,7 @@ fn string(text: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// As `ptxas` of CUDA 13.5 reads them.
+    /// `ptxas` of CUDA 13.5 accepts the texts for processors that it knows.
     #[test]
     fn reads_the_target_up_to_the_next_word() {
         for (text, expected) in [

@@ -34,7 +34,7 @@ fn has_linked_images(name: &[u8]) -> bool {
 
 /// An image.
 #[derive(Clone, Debug)]
-pub(super) struct LinkedImage {
+pub(super) struct LinkedSectionImage {
     /// Range in the file.
     pub(super) stored: Range<u64>,
     /// Uncompressed size in bytes, if the image is a zstd frame.
@@ -53,7 +53,7 @@ pub(super) struct LinkedSection<'d> {
     /// Largest size of the padding after an image in bytes.
     padding: u64,
     /// Images in the order of the table.
-    pub(super) images: Vec<LinkedImage>,
+    pub(super) images: Vec<LinkedSectionImage>,
 }
 
 impl<'d> LinkedSection<'d> {
@@ -81,16 +81,21 @@ impl<'d> LinkedSection<'d> {
 
     /// Returns the image at a distance from the start, if it is in the section. An empty one may be at its end. Without its
     /// end, a frame takes the rest of the section.
-    fn image<R: ReadAt<'d>>(&self, data: R, distance: u64, size: u64) -> Option<LinkedImage> {
+    fn image<R: ReadAt<'d>>(
+        &self,
+        data: R,
+        distance: u64,
+        size: u64,
+    ) -> Option<LinkedSectionImage> {
         let start = self.content.start.checked_add(distance)?;
         let rest = start..self.content.end;
         if size > 0 && zstd_frame::starts(data, rest.clone()) {
             let (stored, unpacked) = (rest, Some(size));
-            return Some(LinkedImage { stored, unpacked });
+            return Some(LinkedSectionImage { stored, unpacked });
         }
         let end = start.checked_add(size)?;
         let is_inside = start <= rest.end && end <= rest.end;
-        is_inside.then_some(LinkedImage {
+        is_inside.then_some(LinkedSectionImage {
             stored: start..end,
             unpacked: None,
         })
@@ -241,7 +246,7 @@ impl<'d> LinkedImages<'d> {
         for section in &mut self.sections {
             let is_empty = section.images.is_empty();
             if is_empty {
-                section.images.push(LinkedImage {
+                section.images.push(LinkedSectionImage {
                     stored: section.content.clone(),
                     unpacked: None,
                 });

@@ -18,7 +18,7 @@ use offload_formats::format::zip::{NewZipContent, ZipFile, ZipMember, ZipMethod,
 
 use super::new_file::{OTHER_IMAGES, copy, keep_all, unchecked, write_checked};
 use super::record::{WheelRecord, hash, plain};
-use super::{contains_images, images_stay};
+use super::unchanged::{contains_images, images_stay};
 use crate::cargo_offload::packed::unpack_if;
 use crate::decompressed;
 use crate::decompressed::DecompressionLimit;

@@ -12,7 +12,7 @@ use crate::container::inventory::found::{
 };
 use crate::container::inventory::identity::Identity;
 use crate::container::inventory::linked_images::{
-    LinkedImage, LinkedImages, LinkedImagesProblem, LinkedSection,
+    LinkedImages, LinkedImagesProblem, LinkedSection, LinkedSectionImage,
 };
 use crate::container::object_bundle::{BundleSection, whole_bundle_sections};
 use crate::format::bytes::ReadAt;
@@ -92,7 +92,7 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         &mut self,
         index: usize,
         id: Option<&str>,
-        image: &LinkedImage,
+        image: &LinkedSectionImage,
     ) -> Option<InventoryImage> {
         let stored = image.stored.clone();
         let Some(size) = image.unpacked else {
