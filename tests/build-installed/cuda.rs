@@ -471,7 +471,7 @@ fn says_what_to_do_with_sources_and_flags_for_nvcc() {
 fn says_which_folders_of_headers_do_not_exist() {
     let source = "#include \"own.h\"\nextern \"C\" __global__ void k(float *x) { *x = 1; }\n";
     let keys = |folders: &str| format!("{CUDA}include = [{folders}]\n");
-    let Some((package, mut script)) = package(source, &keys("\"inlcude\", \"include\"")) else {
+    let Some((package, mut script)) = package(source, &keys("\"headers-old\", \"include\"")) else {
         return;
     };
     package.put("include/other.h", "");
@@ -479,9 +479,9 @@ fn says_which_folders_of_headers_do_not_exist() {
     let clang = support::tool("llvm22", &["clang"]).unwrap();
     for compiler in [clang, package.at("cuda/bin/nvcc")] {
         script.env("OFFLOAD_COMPILER", compiler);
-        package.declare(&keys("\"inlcude\", \"include\""));
+        package.declare(&keys("\"headers-old\", \"include\""));
         let error = package.fails(&mut script);
-        let note = "\nnote: `include` names folders that do not exist: `inlcude`";
+        let note = "\nnote: `include` names folders that do not exist: `headers-old`";
         assert!(error.ends_with(note), "{error}");
         package.declare(&keys("\"$ROOT/include\""));
         let error = package.fails(&mut script);
