@@ -2,7 +2,8 @@
 //!
 //! | rows                | what is measured                                                             |
 //! |---------------------|------------------------------------------------------------------------------|
-//! | with real tools     | a whole link; where there is no device code, beside the linker alone         |
+//! | with real tools     | a whole link; where there is no device code, beside the linker alone, and    |
+//! |                     | beside a program in C that opens and reads each object before it             |
 //! | with stand-ins      | the wrapper's own part: its compiler, bundler and linker only copy a file    |
 //! | `--dry-run`         | of that, the part before any of them runs                                    |
 //! | memory              | the wrapper's own: stand-ins take next to none                               |
@@ -173,7 +174,7 @@ impl Bench<'_> {
             {
                 let reader = self.reader.display().to_string();
                 let read = [&[reader], &link[..]].concat();
-                rows.push(self.row("reads each object in C", &read));
+                rows.push(self.row("link after reading in C", &read));
             }
             rows.extend(self.wrapped(LLVM, &link));
             print(&format!("{title}, {name}"), measure(&rows, rounds));

@@ -1,6 +1,6 @@
 //! JSON in the form that every tool prints.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 
 use serde::Serialize;
 
@@ -13,9 +13,6 @@ pub(crate) fn text(value: &impl Serialize) -> String {
 
 /// Writes a value like [`text`], which may be too large for memory.
 pub(crate) fn write(value: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
-    // Standard output would be flushed at each end of a line.
-    let mut out = BufWriter::with_capacity(1 << 16, out);
-    serde_json::to_writer_pretty(&mut out, value)?;
-    out.write_all(b"\n")?;
-    out.flush()
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    out.write_all(b"\n")
 }

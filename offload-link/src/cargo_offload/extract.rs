@@ -197,11 +197,16 @@ impl ExtractPlan {
         }
         let made = std::fs::create_dir_all(folder);
         made.map_err(|problem| CargoOffloadError::of(folder, &problem))?;
+        // After a failed read, a bundle looks damaged.
         let written = outputs::write_readable(&self.outputs, &self.sources, &mut |problem| {
-            say::error("", &problem);
-            Ok(())
+            files::check()
+                .map(|()| say::error("", &problem))
+                .map_err(|_| problem)
         });
-        written.map_err(CargoOffloadError::new)
+        match files::check() {
+            Ok(()) => written.map_err(CargoOffloadError::new),
+            Err(failure) => Err(CargoOffloadError::unread(failure)),
+        }
     }
 
     /// Returns the source of a compressed bundle's content.

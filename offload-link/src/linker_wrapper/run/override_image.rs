@@ -13,8 +13,8 @@ use crate::files::Reading;
 use crate::linker_wrapper::error::{LinkError, Problem};
 use crate::linker_wrapper::plan::containers::Product;
 
-/// `e_machine` of linked images, with the triple in offload binaries: LLVM's, but for cubins, of which LLVM 22 takes the system
-/// from the number that AMD's files have for another.
+/// `e_machine` of linked images, with the triple in offload binaries: LLVM's for files of these machines' usual byte order and word
+/// size, but for cubins, of which LLVM 22 takes the system from a number that AMD's files have for another.
 const MACHINES: [(u16, &str); 8] = [
     (elf::EM_AMDGPU.0, "amdgcn-amd-amdhsa"),
     (elf::EM_CUDA.0, "nvptx64-nvidia-cuda"),

@@ -325,7 +325,7 @@ impl Packing<'_> {
                 let data = data.map_err(|problem| failed(problem.to_string()))?;
                 if Magic::at(&data, 0..image.size) != Magic::OffloadBinary {
                     return Err(failed(format!(
-                        "the image for {} in `{}` is no offload binary",
+                        "expected an offload binary for {} in `{}`, found another file",
                         target(&image.triple, image.processor()),
                         image.file.display()
                     )));

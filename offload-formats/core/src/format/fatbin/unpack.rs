@@ -25,6 +25,7 @@ pub struct FatbinUnpacker<R> {
 pub struct UnpackedBytes {
     /// Range of the stored bytes in the data.
     range: Range<u64>,
+    compression: Option<FatbinCompression>,
     bytes: Vec<u8>,
 }
 
@@ -73,25 +74,32 @@ impl<'d, R: ReadAt<'d>> FatbinUnpacker<R> {
     fn read(&mut self, entry: &FatbinEntry) -> Result<&UnpackedBytes, FatbinUnpackError> {
         let range = entry.image.clone();
         // Other bytes go first.
-        let kept = self.last.take().filter(|kept| kept.range == range);
-        let bytes = match (kept, entry.compression) {
+        let compression = entry.compression;
+        let is_same = |kept: &UnpackedBytes| kept.range == range && kept.compression == compression;
+        let bytes = match (self.last.take().filter(is_same), compression) {
             (Some(kept), _) => kept.bytes,
             (None, Some(compression)) => self.decompress(entry, compression)?,
             (None, None) => self.stored(range.clone(), "image")?,
         };
-        Ok(self.last.insert(UnpackedBytes { range, bytes }))
+        Ok(self.last.insert(UnpackedBytes {
+            range,
+            compression,
+            bytes,
+        }))
     }
 
     /// Reads a range of the data, which does not keep it.
     fn stored(&self, range: Range<u64>, what: &'static str) -> Result<Vec<u8>, FatbinUnpackError> {
         let (start, size) = (range.start, range.end.saturating_sub(range.start));
         let mut cursor = Cursor::new(self.data, range);
-        let read = OutOfBounds::check(what, start, size, cursor.end()).and_then(|_| {
-            let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
-            cursor.read_once(&mut bytes, what)?;
-            Ok(bytes)
-        });
-        read.map_err(FatbinUnpackError::Outside)
+        OutOfBounds::check(what, start, size, cursor.end()).map_err(FatbinUnpackError::Outside)?;
+        let mut bytes = Vec::new();
+        let length = usize::try_from(size).ok();
+        let length = length.filter(|length| bytes.try_reserve_exact(*length).is_ok());
+        bytes.resize(length.ok_or(FatbinUnpackError::Memory { size })?, 0);
+        let read = cursor.read_once(&mut bytes, what);
+        read.map_err(FatbinUnpackError::Outside)?;
+        Ok(bytes)
     }
 
     fn decompress(
@@ -197,6 +205,11 @@ pub enum FatbinUnpackError {
         /// The limit.
         limit: u64,
     },
+    /// The system has no memory for the stored bytes.
+    Memory {
+        /// Their size.
+        size: u64,
+    },
     /// The block of LZ4 is damaged.
     Lz4 {
         /// Offset from the start of the stored image.
@@ -234,6 +247,7 @@ impl fmt::Display for FatbinUnpackError {
                 f,
                 "the uncompressed size {size:#x} exceeds the limit {limit:#x}"
             ),
+            Self::Memory { size } => write!(f, "there is no memory for {size:#x} bytes"),
             Self::Lz4 { offset } => write!(f, "the LZ4 block is damaged at offset {offset:#x}"),
             Self::Zstd { message } => write!(f, "the zstd frame is damaged: {message}"),
             Self::Longer { expected } => {
