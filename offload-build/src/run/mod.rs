@@ -258,7 +258,9 @@ impl<'a> Run<'a> {
         if let Some(text) = machine.and_then(|machine| unused_flags(module, machine, &built.host)) {
             environment.report("warning", &text);
         }
-        self.watch_for_skipped(built);
+        if !built.plan.skipped.is_empty() {
+            environment.look_again(&self.out);
+        }
         let count = environment
             .cargo("NUM_JOBS")
             .and_then(|count| count.parse().ok())
@@ -319,20 +321,6 @@ impl<'a> Run<'a> {
         let programs = built.plan.programs();
         programs.for_each(|program| environment.watch(program));
         Ok(made)
-    }
-
-    /// Tells Cargo when targets without an image may get one: if there is another `ptxas`, which may know them; what is missing has no
-    /// file to watch.
-    fn watch_for_skipped(&self, built: &Prepared) {
-        let machine = built.machine.as_ref();
-        let unknown = machine.map_or(&[][..], |machine| &machine.unknown_to_ptxas);
-        let is_watched = |target: &String| unknown.iter().any(|(written, _)| written == target);
-        let mut skipped = built.plan.skipped.iter();
-        if !skipped.all(|skipped| is_watched(&skipped.target)) {
-            self.environment.look_again(&self.out);
-        }
-        let programs = unknown.iter().map(|(_, ptxas)| ptxas);
-        programs.for_each(|ptxas| self.environment.watch(ptxas));
     }
 
     fn prepare(&self, module: &Module) -> Result<Prepared, Error> {
