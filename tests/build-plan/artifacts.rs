@@ -289,6 +289,18 @@ fn makes_archives_for_targets_whose_images_cannot_be_linked() {
     );
     let archive = folder(&package).join("libbc-pack-nvptx64-sm_90.a");
     assert_eq!(members(&archive, &package).len(), 1);
+    // This one is too old.
+    let help = "#!/bin/sh\nprintf \"Usage\\n\\n--gpu-name <name>\\n    'sm_80'.\\n\"\n";
+    package.put("cuda/bin/ptxas", help);
+    fs::remove_file(&archive).unwrap();
+    let mut script = package.script();
+    script.env("CUDA_PATH", package.at("cuda"));
+    let told = text(&script.output().unwrap());
+    assert!(
+        told.contains("no image for `sm_90`: unknown to `"),
+        "{told}"
+    );
+    assert_eq!(members(&archive, &package).len(), 1);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::support;
 
 use std::fs;
+use std::time::SystemTime;
 use support::cuda_package::cuda;
 use support::package::{OUT, Package, text};
 
@@ -107,6 +108,32 @@ fn takes_the_newest_ptx_for_images() {
     );
 }
 
+/// It has the times of its package, which are older than the last build.
+#[test]
+fn leaves_out_processors_until_another_ptxas_knows_them() {
+    let kernel = "extern \"C\" __global__ void scale(int *x) { *x = 1; }\n";
+    let keys = CUDA.replace('*', "k") + "targets = [\"sm_60\", \"sm_80\"]\nmissing = \"skip\"\n";
+    let Some(package) = package("cu", &keys, kernel) else {
+        return;
+    };
+    for (known, is_left_out) in [("'sm_80','sm_90'", true), ("'sm_60','sm_80'", false)] {
+        let help =
+            format!("#!/bin/sh\nprintf \"Usage\\n\\n--gpu-name <name>\\n    {known}.\\n\"\n");
+        package.put("cuda/bin/ptxas", &help);
+        let ptxas = fs::File::open(package.at("cuda/bin/ptxas")).unwrap();
+        ptxas.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        let mut script = package.script();
+        script
+            .env("CUDA_PATH", package.at("cuda"))
+            .env("OFFLOAD_DRY_RUN", "1");
+        let output = script.output().unwrap();
+        let plan = String::from_utf8_lossy(&output.stderr);
+        assert!(plan.contains("--offload-arch=sm_80"), "{plan}");
+        let compiles = plan.contains("--offload-arch=sm_60");
+        assert_ne!(compiles, is_left_out, "{known}: {plan}");
+    }
+}
+
 /// CUDA 13 begins with `sm_75`. Nothing is started for what is left out, and later builds know the answer.
 #[test]
 fn leaves_out_processors_that_cuda_does_not_know() {
@@ -137,9 +164,17 @@ fn leaves_out_processors_that_cuda_does_not_know() {
             }
             script
         };
-        let hint = "\nhint: each release of CUDA has its processors: CUDA 13 begins with sm_75, and new processors need a newer one; \
-            CUDA_PATH names another toolkit, and `targets` lists the processors\n";
-        let reason = format!("unknown to `{}` [OFF602]{hint}", ptxas.display());
+        let way = match is_nvcc {
+            true => {
+                "name another nvcc by OFFLOAD_COMPILER=/usr/local/cuda-12.9/bin/nvcc, or put it first in PATH;"
+            }
+            false => "CUDA_PATH names another toolkit, and",
+        };
+        let hint = "each release of CUDA has its processors: CUDA 13 begins with sm_75, and new processors need a newer one;";
+        let reason = format!(
+            "unknown to `{}` [OFF602]\nhint: {hint} {way} `targets` lists the processors\n",
+            ptxas.display()
+        );
         let root = format!("{}/", package.folder.root().display());
         let reason = reason.replace(&root, "");
         let error = package.fails(&mut script());

@@ -430,6 +430,24 @@ fn lists_targets_by_processor_and_by_product() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn lists_targets_of_an_nvcc_whose_ptxas_lists_none() {
+    use std::os::unix::fs::PermissionsExt;
+    let here = folder(&[
+        ("bin/nvcc", "#!/bin/sh\necho sm_80\n"),
+        ("bin/ptxas", "#!/bin/sh\n"),
+    ]);
+    let bin = here.path().join("bin");
+    for name in ["nvcc", "ptxas"] {
+        fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut targets = cargo_offload(here.path(), &["targets", "sm_80"]);
+    targets.env_remove("CUDA_PATH").env("PATH", &bin);
+    let text = said(&targets.output().unwrap(), 0);
+    assert!(text.starts_with("sm_80  Ampere  nvcc"), "{text}");
+}
+
 #[test]
 fn keeps_the_schema_in_the_documentation() {
     let here = tempfile::tempdir().unwrap();

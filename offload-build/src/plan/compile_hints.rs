@@ -47,7 +47,7 @@ const CCCL: &str = "this header is part of CCCL, which some installations of CUD
 
 /// The hint for a name of CUB or Thrust that nvcc does not find.
 const OLDER_CCCL: &str = "CCCL 3, which is part of CUDA 13, removed names of CUB and Thrust, such as `cub::TransformInputIterator` \
-    (`thrust::transform_iterator` replaces it): use others, or CUDA 12, which CUDA_PATH names; or include the header that declares the name";
+    (`thrust::transform_iterator` replaces it): use others, or CUDA 12, whose nvcc OFFLOAD_COMPILER names; or include the header that declares the name";
 
 /// The hint for a header of a library that CUDA's toolkit contains and its single parts lack.
 const CUDA_LIBRARY: &str = "this header is part of a library of CUDA: install it with the toolkit's installer, or add the folder \
@@ -173,9 +173,13 @@ const FOR_HIP: &[(&str, &str)] = &[
     OPENMP_HEADER,
 ];
 
-/// The hint for a processor that this release of CUDA does not know.
+/// The hint for a processor that the `ptxas` beside clang does not know.
 pub(crate) const OTHER_CUDA: &str = "each release of CUDA has its processors: CUDA 13 begins with sm_75, and new processors need a newer one; CUDA_PATH \
     names another toolkit, and `targets` lists the processors";
+
+/// The hint for a processor that this release of nvcc does not know.
+pub(crate) const OTHER_NVCC: &str = "each release of CUDA has its processors: CUDA 13 begins with sm_75, and new processors need a newer one; name \
+    another nvcc by OFFLOAD_COMPILER=/usr/local/cuda-12.9/bin/nvcc, or put it first in PATH; `targets` lists the processors";
 
 /// The hint for code that LLVM compiles to a call of a function that GPUs lack: its back end stops with a stack dump.
 pub(crate) const UNSUPPORTED_CALL: (&str, &str) = (
@@ -209,9 +213,9 @@ const FOR_CUDA: &[(&str, &str)] = &[
         MANAGED,
         "clang has no `__managed__` variables for CUDA: host and device would each have one of their own. Set `compiler = \"nvcc\"`",
     ),
-    ("Unsupported gpu architecture", OTHER_CUDA),
+    ("Unsupported gpu architecture", OTHER_NVCC),
     // nvcc before CUDA 13, for `-arch`.
-    ("is not defined for option 'gpu-architecture'", OTHER_CUDA),
+    ("is not defined for option 'gpu-architecture'", OTHER_NVCC),
     (
         "unsupported GNU version",
         "name an older compiler of the host that this nvcc supports in NVCC_CCBIN, or with `flags = [\"-ccbin=g++-11\"]`",

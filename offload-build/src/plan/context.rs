@@ -2,7 +2,7 @@
 
 use crate::inputs::libraries::Libraries;
 use crate::out_dir::module_folder;
-use crate::plan::compile_hints::OTHER_CUDA;
+use crate::plan::compile_hints::{OTHER_CUDA, OTHER_NVCC};
 use crate::plan::{code_options, compile_hints};
 use crate::steps::image_library::ImageLibrary;
 use crate::steps::kernel_headers;
@@ -116,7 +116,11 @@ impl Context<'_> {
         let mut unknown = self.unknown_to_ptxas.iter();
         let (_, ptxas) = unknown.find(|(written, _)| *written == target.written)?;
         let ptxas = ptxas.display();
-        let reason = format!("unknown to `{ptxas}` [OFF602]\nhint: {OTHER_CUDA}");
+        let hint = match self.compiler.family {
+            Family::Nvcc => OTHER_NVCC,
+            _ => OTHER_CUDA,
+        };
+        let reason = format!("unknown to `{ptxas}` [OFF602]\nhint: {hint}");
         Some(Skipped::unlinked(module, target, &reason))
     }
 

@@ -103,7 +103,10 @@ impl Context<'_> {
             let (extractions, libraries) = libraries::inputs(module, target, &folder, libraries)?;
             code.compiles.extend(extractions.into_iter().map(step));
             self.check_libraries(module, target, &libraries)?;
-            let made = self.parts(module, target, &sources, &libraries, &folder, &code.parts);
+            let made = match self.unknown_to_ptxas(module, target) {
+                Some(unknown) => Err(Unmade::Skipped(unknown)),
+                None => self.parts(module, target, &sources, &libraries, &folder, &code.parts),
+            };
             match made {
                 Ok(made) => {
                     for (number, link, images) in made {
@@ -141,8 +144,11 @@ impl Context<'_> {
         if let Some(problem) = without.and_then(|without| without.problem(target)) {
             return Some(Skipped::missing(module, target, problem));
         }
-        if let Some(unknown) = self.unknown_to_ptxas(module, target) {
-            return Some(unknown);
+        // What clang compiles goes into artifacts.
+        if module.artifacts.is_empty() || self.compiler.family == Family::Nvcc {
+            if let Some(unknown) = self.unknown_to_ptxas(module, target) {
+                return Some(unknown);
+            }
         }
         if !target.is_ptx {
             return None;

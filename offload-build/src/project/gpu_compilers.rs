@@ -48,6 +48,7 @@ pub fn gpu_compilers(variables: BTreeMap<OsString, OsString>) -> Result<Vec<GpuC
             cuda::names(&answers.to(&question).unwrap_or_default())
         };
         let processors = nvcc::ptxas(&path).map(assembled);
+        let processors = processors.filter(|names| !names.is_empty());
         let processors = processors.unwrap_or_else(codes);
         found.push(GpuCompiler {
             name: "nvcc".to_owned(),

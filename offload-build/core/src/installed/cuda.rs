@@ -17,9 +17,9 @@ pub fn processors(ptxas: &Path, answers: &Answers) -> Result<BTreeSet<String>, C
 
 /// Returns the part of ptxas' help that lists the values of `--gpu-name`; other options name processors that it no longer supports.
 fn gpu_names(help: &str) -> &str {
-    let start = help.find("\n--gpu-name").map_or(0, |start| start + 1);
-    let names = &help[start..];
-    names.find("\n--").map_or(names, |end| &names[..end])
+    let names = help.split_once("\n--gpu-name").map(|(_, names)| names);
+    let names = names.unwrap_or_default();
+    names.split_once("\n--").map_or(names, |(names, _)| names)
 }
 
 /// Parses the processors in an answer: `sm_90a`, between blanks, commas or quotes.
@@ -75,7 +75,10 @@ mod tests {
         assert_eq!(ptxas, ["sm_100f", "sm_75", "sm_90", "sm_90a"]);
         assert_eq!(names("sm_75\nsm_80\n").len(), 2);
         assert_eq!(names("\tsm_80\n\tsm_90a\n").len(), 2);
-        assert!(names(gpu_names("")).is_empty());
+        // Another program may refuse a processor by its name.
+        for other in ["", "error: sm_60 is too old\n"] {
+            assert!(names(gpu_names(other)).is_empty(), "{other}");
+        }
     }
 
     #[test]

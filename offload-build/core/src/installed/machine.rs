@@ -152,7 +152,7 @@ fn device_tools(
         .collect()
 }
 
-/// Returns the targets that NVIDIA's tools do not know, each with the `ptxas` that says so. One that lists no processors says nothing.
+/// Returns the targets that NVIDIA's tools do not know, each with the `ptxas` that says so. Returns none if `ptxas` lists no processors.
 fn unknown_to_ptxas(
     module: &Module,
     compiler: &Compiler,

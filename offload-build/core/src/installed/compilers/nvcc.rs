@@ -86,11 +86,14 @@ fn place(program: &Path) -> (PathBuf, PathBuf) {
     (real, root)
 }
 
-/// Returns the `ptxas` that an nvcc starts; nothing if it is a script or link of another folder.
+/// Returns the `ptxas` that an nvcc starts. `None` if it is a script of another folder, or a link to a program of another name, as
+/// ccache has them.
 #[must_use]
 pub fn ptxas(program: &Path) -> Option<PathBuf> {
-    let (_, root) = place(program);
-    parts(&root).find(|part| part.file_stem().is_some_and(|stem| stem == "ptxas"))
+    let (real, root) = place(program);
+    let is = |path: &Path, name| path.file_stem().is_some_and(|stem| stem == name);
+    let mut parts = parts(&root).filter(|_| is(&real, "nvcc"));
+    parts.find(|part| is(part, "ptxas"))
 }
 
 /// Programs that nvcc starts; Debian's nvcc is a script that starts another one.
@@ -263,5 +266,24 @@ mod tests {
         );
         let two = ["--compiler-bindir=/opt/gcc/bin", "-ccbin=clang++"];
         assert_eq!(named(&two), Some("clang++".to_owned()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn finds_the_ptxas_of_a_linked_nvcc_and_none_for_other_programs() {
+        use std::{fs, os::unix::fs::symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let bin = root.join("usr/bin");
+        fs::create_dir_all(&bin).unwrap();
+        for name in ["nvcc", "ptxas", "ccache"] {
+            fs::write(bin.join(name), "").unwrap();
+        }
+        for (behind, expected) in [("nvcc", Some(bin.join("ptxas"))), ("ccache", None)] {
+            let links = root.join(behind);
+            fs::create_dir(&links).unwrap();
+            symlink(bin.join(behind), links.join("nvcc")).unwrap();
+            assert_eq!(ptxas(&links.join("nvcc")), expected, "{behind}");
+        }
     }
 }
