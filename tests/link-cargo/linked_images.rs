@@ -476,6 +476,83 @@ fn reports_damaged_compressed_images_and_lists_the_others() {
     assert_eq!(String::from_utf8(out.stdout).unwrap().lines().count(), 3);
 }
 
+/// Assembly of compressed images in one section, each with its size in the table.
+fn only_compressed(folder: &Folder, images: &[(Vec<u8>, u64)]) -> String {
+    let mut code = ".section OFFLOAD_DEVICE_CODE, \"a\"\n".to_owned();
+    let mut table = ".section .tgtimg, \"aw\"\n.p2align 4\n".to_owned();
+    for (index, (bytes, size)) in images.iter().enumerate() {
+        folder.write(&format!("{index}.zst"), bytes);
+        code += &format!("image{index}: .incbin \"{index}.zst\"\n");
+        table += &format!(".quad image{index}, {size}\n");
+    }
+    let end = ".section .note.GNU-stack, \"\", @progbits\n";
+    [".globl _start\n_start: ret\n", &code, &table, end].concat()
+}
+
+#[test]
+fn lists_the_images_after_one_with_a_damaged_size() {
+    let folder = Folder::new();
+    let good = (frame(&second(), 972), 1000);
+    // Entries may share a frame.
+    let damaged = (frame(&second(), 1), 1 << 40);
+    let mut source = only_compressed(&folder, &[damaged, good.clone(), good]);
+    source = source.replace(".section .note", ".quad image1, 1000\n.section .note");
+    link(&folder, &source, &["-shared"]);
+    // Enough for two frames, which are three images.
+    let options = [
+        "inspect",
+        "--json",
+        "linked",
+        "--max-decompressed-size=2000",
+    ];
+    let output = command(&folder, &options).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(text.matches("error:").count(), 1, "{text}");
+    assert!(text.contains("0x10000000000 is more than"), "{text}");
+    let found = images_in(std::str::from_utf8(&output.stdout).unwrap());
+    let sizes: Vec<u64> = found.iter().map(|image| image.4).collect();
+    assert_eq!(sizes, [1000; 3]);
+}
+
+/// A compressed bundle in a frame: its images are in its own bytes.
+#[test]
+fn extracts_images_of_compressed_bundles_in_compressed_images() {
+    let bundle = include_bytes!("../golden/22.1.8/compressed.bundle");
+    let folder = Folder::new();
+    folder.write("bundle", bundle);
+    let extract = |file, out| {
+        let text = run(&mut command(&folder, &["extract", "--out", out, file]));
+        let contents = text.lines().map(|file| folder.read(file));
+        contents.collect::<Vec<_>>()
+    };
+    let expected = extract("bundle", "expected");
+    assert!(!expected.is_empty());
+    let image = (frame(bundle, 0), bundle.len() as u64);
+    // Other bytes are at the bundle's place in the file.
+    let source = only_compressed(&folder, &[(frame(&second(), 0), 28), image]);
+    link(&folder, &source, &["-shared"]);
+    let found = extract("linked", "found");
+    assert_eq!(found[0], second());
+    assert_eq!(found[1..], expected);
+    assert!(said(&folder, &["verify", "linked"]).0);
+}
+
+/// Pruning does not unpack the images, but knows them.
+#[test]
+fn warns_of_compressed_images_that_stay() {
+    let folder = Folder::new();
+    let source = only_compressed(&folder, &[(frame(&second(), 972), 1000)]);
+    link(&folder, &source, &["-shared"]);
+    folder.write("tree/linked", folder.read("linked"));
+    for arguments in [
+        &["prune", "--keep=gfx90a", "--in-place", "-r", "tree"][..],
+        &["compress", "-r", "--in-place", "tree"],
+    ] {
+        let (_, text) = said(&folder, arguments);
+        assert!(text.contains("its device images stay: "), "{text}");
+    }
+}
+
 fn fails_at(folder: &Folder, place: &str) {
     let (_, text) = said(folder, &["inspect", "linked"]);
     assert!(text.contains(place), "{text}");

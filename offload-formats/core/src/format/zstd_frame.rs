@@ -67,7 +67,10 @@ fn frame<'d, R: ReadAt<'d>>(cursor: &mut Cursor<'d, R>) -> Result<bool, OutOfBou
     };
     skip(cursor, window + dictionary + content_size)?;
     loop {
-        let [low, middle, high]: [u8; 3] = field(cursor, "header of block")?;
+        let mut header = [0; 3];
+        // Blocks may be many and small: a cache would keep each header.
+        cursor.read_once(&mut header, "header of block")?;
+        let [low, middle, high] = header;
         let header = u32::from_le_bytes([low, middle, high, 0]);
         let size = match header >> 1 & 3 {
             // A single byte, which is repeated.

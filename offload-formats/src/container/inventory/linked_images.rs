@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
+use super::walk::OVERLAP;
 use crate::container::elf::ElfSection;
 use crate::container::host_file::HostFile;
 use crate::container::large::LARGE_SECTION;
@@ -167,6 +168,7 @@ impl<'d> LinkedImages<'d> {
     /// whose images the table does not list counts as one image.
     fn read<R: ReadAt<'d>>(data: R, range: Range<u64>) -> Self {
         let mut found = Self::default();
+        let size = range.end.saturating_sub(range.start);
         let Some(host) = HostFile::read_for(data, range, TABLE) else {
             return found;
         };
@@ -178,9 +180,7 @@ impl<'d> LinkedImages<'d> {
             }
         }
         found.table(&host, data, &places);
-        for section in &mut found.sections {
-            section.end_frames(data);
-        }
+        found.end_frames(data, size);
         // Containers have their own lists of images.
         found.sections.retain(|section| {
             let is_other = || {
@@ -240,6 +240,22 @@ impl<'d> LinkedImages<'d> {
         self.problems.extend(wrong);
     }
 
+    /// Finds the ends of the images that are frames, in a file of `size` bytes. Sections may overlap, but not often.
+    fn end_frames<R: ReadAt<'d>>(&mut self, data: R, size: u64) {
+        let mut left = size.saturating_mul(OVERLAP);
+        for section in &mut self.sections {
+            if section.images.iter().all(|image| image.unpacked.is_none()) {
+                continue;
+            }
+            let size = section.content.end.saturating_sub(section.content.start);
+            let Some(rest) = left.checked_sub(size) else {
+                return self.problems.push(LinkedImagesProblem::Overlap);
+            };
+            left = rest;
+            section.end_frames(data);
+        }
+    }
+
     /// Reports sections for a target that have bytes in no image. A linker may have removed the table: then there is nothing
     /// to compare with.
     fn rest(&mut self, has_table: bool) {
@@ -283,6 +299,8 @@ pub(super) enum LinkedImagesProblem {
         offset: u64,
         size: u64,
     },
+    /// Sections with frames that share bytes of the file: the ends of other frames are not known.
+    Overlap,
     /// An image that cannot be unpacked: its index in its section, and its place.
     Packed {
         index: usize,
@@ -318,6 +336,7 @@ impl fmt::Display for LinkedImagesProblem {
                 "section `{TABLE}` lists no image for {size:#x} bytes of section `{}`, the first at offset {offset:#x}",
                 terminal(&name[..])
             ),
+            Self::Overlap => f.write_str("sections with compressed images overlap too often"),
             Self::Packed {
                 index,
                 offset,

@@ -38,7 +38,7 @@ mod linked;
 const MAX_ARCHIVES: usize = 16;
 
 /// Limits amplification by overlapping sections and images: the size of all containers, in multiples of the file size.
-const OVERLAP: u64 = 16;
+pub(super) const OVERLAP: u64 = 16;
 
 type AnyProblem = Box<dyn Error + Send + Sync>;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use offload_formats::container::bundled::Unpacking;
-use offload_formats::container::inventory::inventory;
+use offload_formats::container::inventory::{ContainerFormat, inventory};
 use offload_formats::container::prune::PruneError;
 use offload_formats::escape::terminal;
 use offload_formats::format::bytes::ReadAt;
@@ -26,9 +26,10 @@ pub(super) fn images_stay(error: &PruneError) -> String {
 /// Tells whether a file contains images. One that is an image itself, for one target, contains none.
 pub(super) fn contains_images<'d>(data: impl ReadAt<'d>, size: u64) -> bool {
     let found = inventory(data, &mut Unpacking::in_memory(0));
-    let mut images = found
-        .containers
-        .iter()
-        .flat_map(|container| &container.images);
-    images.any(|image| !image.is_host && image.range != (0..size))
+    found.containers.iter().any(|container| {
+        let mut images = container.images.iter();
+        // Linked images that are compressed are not unpacked, and thus not listed.
+        container.format == ContainerFormat::LinkedImages
+            || images.any(|image| !image.is_host && image.stored_range() != (0..size))
+    })
 }

@@ -1,6 +1,6 @@
 //! Walks sections that are named like entries of bundles: bundles of objects, and linked images.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::{ContainerPlace, Walker};
@@ -8,7 +8,7 @@ use crate::container::Standing;
 use crate::container::bundled::DeviceTarget;
 use crate::container::elf::ElfError;
 use crate::container::inventory::found::{
-    ContainerData, ContainerFormat, InventoryImage, UnpackedImage,
+    ContainerData, ContainerFormat, ImageContainer, InventoryImage, UnpackedImage,
 };
 use crate::container::inventory::identity::Identity;
 use crate::container::inventory::linked_images::{
@@ -16,7 +16,14 @@ use crate::container::inventory::linked_images::{
 };
 use crate::container::object_bundle::{BundleSection, whole_bundle_sections};
 use crate::format::bytes::ReadAt;
-use crate::format::zstd_frame;
+use crate::format::unpacked::Unpacked;
+use crate::format::zstd_frame::{self, ZstdFrameError};
+
+/// Smallest share of a damaged frame in the limit on unpacked data, in bytes: the buffer for it.
+const DAMAGED: u64 = 0x2_0000;
+
+/// What became of frames, by their start in the file and their uncompressed size in the table.
+type Frames = BTreeMap<(u64, u64), Result<Unpacked, ZstdFrameError>>;
 
 impl<'d, R: ReadAt<'d>> Walker<'_, R> {
     /// Adds the bundle in an object's sections, but no linked images.
@@ -58,6 +65,7 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         for problem in linked.problems {
             self.problem(problem.into());
         }
+        let mut frames = Frames::new();
         for section in linked.sections {
             /// Smallest share of an image in the limit in bytes: the size of its entry in the table.
             const SMALLEST: u64 = 16;
@@ -80,7 +88,9 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
             let mut container = self.container(ContainerFormat::LinkedImages, section.content);
             let images = section.images.iter().enumerate();
             container.images = images
-                .filter_map(|(index, image)| self.linked_image(index, section.id, image))
+                .filter_map(|(index, image)| {
+                    self.linked_image(index, section.id, image, &mut frames)
+                })
                 .collect();
             self.found.containers.push(container);
             self.place = before;
@@ -93,32 +103,77 @@ impl<'d, R: ReadAt<'d>> Walker<'_, R> {
         index: usize,
         id: Option<&str>,
         image: &LinkedSectionImage,
+        frames: &mut Frames,
     ) -> Option<InventoryImage> {
         let stored = image.stored.clone();
         let Some(size) = image.unpacked else {
             return Some(self.linked_image_in(self.data, index, id, stored));
         };
-        let left = self.unpacking.left;
-        // Damaged frames count, too: they may be many.
-        self.unpacking.left = left.saturating_sub(size);
-        let scratch = &self.unpacking.scratch;
-        let bytes = zstd_frame::unpack(self.data, stored.clone(), size, left, scratch);
-        let bytes = bytes.map_err(|problem| LinkedImagesProblem::Packed {
-            index,
-            offset: stored.start,
-            problem,
-        });
+        let frame = frames.entry((stored.start, size));
+        let bytes = frame.or_insert_with(|| self.unpack_frame(stored.clone(), size));
+        let bytes = bytes
+            .clone()
+            .map_err(|problem| LinkedImagesProblem::Packed {
+                index,
+                offset: stored.start,
+                problem,
+            });
         let bytes = self.noted(bytes)?;
         let mut found = self.linked_image_in(&bytes.open(), index, id, 0..size);
-        for container in &mut found.inner {
-            container.data = ContainerData::Unpacked(bytes.clone());
-        }
+        self.place_in_frame(&mut found.inner, &bytes);
         found.stored_size = stored.end.saturating_sub(stored.start);
         found.unpacked = Some(UnpackedImage {
             stored,
             data: ContainerData::Unpacked(bytes),
         });
         Some(found)
+    }
+
+    /// Unpacks a frame.
+    fn unpack_frame(&mut self, stored: Range<u64>, size: u64) -> Result<Unpacked, ZstdFrameError> {
+        let left = self.unpacking.left;
+        let scratch = &self.unpacking.scratch;
+        let bytes = zstd_frame::unpack(self.data, stored, size, left, scratch);
+        let used = match &bytes {
+            Ok(_) => size,
+            // Nothing was unpacked: the size in the table may be damaged.
+            Err(ZstdFrameError::Limit { .. }) => 0,
+            // Damaged frames count, too: they may be many.
+            Err(_) => size.max(DAMAGED),
+        };
+        self.unpacking.left = left.saturating_sub(used);
+        bytes
+    }
+
+    /// Gives containers in a frame the data that their ranges refer to. Compressed bundles are unpacked, because the file does
+    /// not contain them. One that cannot be unpacked becomes a problem.
+    fn place_in_frame(&mut self, containers: &mut Vec<ImageContainer>, frame: &Unpacked) {
+        containers.retain_mut(|container| {
+            let bundle = match &container.data {
+                ContainerData::File => {
+                    for image in &mut container.images {
+                        self.place_in_frame(&mut image.inner, frame);
+                    }
+                    container.data = ContainerData::Unpacked(frame.clone());
+                    return true;
+                }
+                ContainerData::Unpacked(_) => return true,
+                ContainerData::Packed(bundle) => bundle,
+            };
+            let (left, claimed) = (self.unpacking.left, bundle.uncompressed_size);
+            if claimed <= left {
+                self.unpacking.left = left - claimed;
+            }
+            let bytes = bundle.unpack(&frame.open(), left, &self.unpacking.scratch);
+            let Some(bytes) = self.noted(bytes) else {
+                return false;
+            };
+            for image in &mut container.images {
+                image.identify(&bytes.open());
+            }
+            container.data = ContainerData::Unpacked(bytes);
+            true
+        });
     }
 
     /// Returns a linked image in `data`, which is the file or its unpacked bytes.
