@@ -481,7 +481,7 @@ fn only_compressed(folder: &Folder, images: &[(Vec<u8>, u64)]) -> String {
     let mut code = ".section OFFLOAD_DEVICE_CODE, \"a\"\n".to_owned();
     let mut table = ".section .tgtimg, \"aw\"\n.p2align 4\n".to_owned();
     for (index, (bytes, size)) in images.iter().enumerate() {
-        folder.write(&format!("{index}.zst"), bytes);
+        folder.write(format!("{index}.zst"), bytes);
         code += &format!("image{index}: .incbin \"{index}.zst\"\n");
         table += &format!(".quad image{index}, {size}\n");
     }
@@ -512,6 +512,42 @@ fn lists_the_images_after_one_with_a_damaged_size() {
     let found = images_in(std::str::from_utf8(&output.stdout).unwrap());
     let sizes: Vec<u64> = found.iter().map(|image| image.4).collect();
     assert_eq!(sizes, [1000; 3]);
+}
+
+/// Sections with the same frame are not all read.
+#[test]
+fn reports_compressed_images_in_sections_that_overlap() {
+    let folder = Folder::new();
+    folder.write("frame", frame(&[7; 0x8000], 0));
+    let (mut code, mut table) = (String::new(), String::new());
+    for index in 0..40 {
+        code += &format!(".section other{index}, \"a\"\nmany{index}: .quad 0x1234567\n");
+        table += &format!(".quad many{index}, 0x8000\n");
+    }
+    let source = changed(".ascii \"compiled\"", ".incbin \"frame\"");
+    let source = source.replace(".section .note", &format!("{table}{code}.section .note"));
+    link(&folder, &source, &["-shared"]);
+    // The other sections get the place of the frame in the file, and its size.
+    let mut bytes = folder.read("linked");
+    let word = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let places = (word(&bytes, 0x28) as usize..bytes.len()).step_by(0x40);
+    let size = 0x8000 + 16;
+    let is_frame = |at: &usize| word(&bytes, at + 0x20) == size;
+    let frame = places.clone().find(is_frame).unwrap();
+    let place = bytes[frame + 0x18..frame + 0x28].to_vec();
+    let is_small = |bytes: &[u8], at: usize| {
+        let offset = word(bytes, at + 0x18) as usize;
+        word(bytes, at + 0x20) == 8 && bytes[offset..].starts_with(&[0x67, 0x45, 0x23, 1])
+    };
+    let small: Vec<usize> = places.filter(|at| is_small(&bytes, *at)).collect();
+    assert_eq!(small.len(), 40);
+    for at in small {
+        bytes[at + 0x18..at + 0x28].copy_from_slice(&place);
+    }
+    folder.write("linked", bytes);
+    let (is_done, text) = said(&folder, &["inspect", "linked"]);
+    let expected = "sections with compressed images overlap too often\n";
+    assert!(!is_done && text.contains(expected), "{text}");
 }
 
 /// A compressed bundle in a frame: its images are in its own bytes.
