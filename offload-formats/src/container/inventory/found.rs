@@ -275,6 +275,9 @@ pub struct PlacedImage<'a> {
 /// Largest number of containers around an image.
 pub const MAX_NESTING: usize = 4;
 
+/// Limit on overlapping sections and images: the size of all containers, in multiples of the file size.
+pub(super) const OVERLAP: u64 = 16;
+
 impl<'a> PlacedImage<'a> {
     /// Returns the container of the image.
     #[must_use]

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
-use super::walk::OVERLAP;
+use super::found::OVERLAP;
 use crate::container::elf::ElfSection;
 use crate::container::host_file::HostFile;
 use crate::container::large::LARGE_SECTION;

@@ -8,7 +8,8 @@ use object::elf;
 
 use super::found::{
     ContainerCompression, ContainerData, ContainerFormat, ImageContainer, Inventory,
-    InventoryImage, InventoryProblem, MAX_NESTING, OutsideMember, PackedMember, UnsupportedFile,
+    InventoryImage, InventoryProblem, MAX_NESTING, OVERLAP, OutsideMember, PackedMember,
+    UnsupportedFile,
 };
 use super::identity::Identity;
 use super::linked_images::{LinkedImages, LinkedImagesProblem};
@@ -36,9 +37,6 @@ mod linked;
 
 /// Largest depth of archives in archives.
 const MAX_ARCHIVES: usize = 16;
-
-/// Limits amplification by overlapping sections and images: the size of all containers, in multiples of the file size.
-pub(super) const OVERLAP: u64 = 16;
 
 type AnyProblem = Box<dyn Error + Send + Sync>;
 

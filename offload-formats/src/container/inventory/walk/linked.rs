@@ -22,7 +22,7 @@ use crate::format::zstd_frame::{self, ZstdFrameError};
 /// Smallest share of a damaged frame in the limit on unpacked data, in bytes: the buffer for it.
 const DAMAGED: u64 = 0x2_0000;
 
-/// What became of frames, by their start in the file and their uncompressed size in the table.
+/// Results of unpacking frames, by their start in the file and their uncompressed size in the table.
 type Frames = BTreeMap<(u64, u64), Result<Unpacked, ZstdFrameError>>;
 
 impl<'d, R: ReadAt<'d>> Walker<'_, R> {
