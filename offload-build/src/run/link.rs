@@ -122,8 +122,10 @@ fn tell_after_modules(environment: &Environment, host: &Host, library: &str) {
     // The linkers of Windows search again.
     if !host.is_windows() {
         let file = host.static_library(library);
-        let library = format_args!("static:-bundle,+verbatim={file}");
-        environment.tell("rustc-link-lib", library);
+        environment.tell(
+            "rustc-link-lib",
+            format_args!("static:-bundle,+verbatim={file}"),
+        );
     }
 }
 

@@ -239,7 +239,7 @@ impl Pruner<'_> {
                     false => String::new(),
                 };
                 let nothing =
-                    format_args!("no device images that can be pruned are in the zip file{hint}");
+                    format!("no device images that can be pruned are in the zip file{hint}");
                 return match input.origin {
                     Origin::Named => Err(CargoOffloadError::of(name, nothing)),
                     Origin::Searched => Ok(None),
