@@ -2,8 +2,8 @@
 //!
 //! | rows                | what is measured                                                             |
 //! |---------------------|------------------------------------------------------------------------------|
-//! | with real tools     | a whole link; where there is no device code, beside the linker alone, and    |
-//! |                     | beside a program in C that opens and reads each object before it             |
+//! | with real tools     | a whole link; without device code, also the linker alone, and a program in C |
+//! |                     | that reads the start of each object and then becomes the linker              |
 //! | with stand-ins      | the wrapper's own part: its compiler, bundler and linker only copy a file    |
 //! | `--dry-run`         | of that, the part before any of them runs                                    |
 //! | memory              | the wrapper's own: stand-ins take next to none                               |
